@@ -1,0 +1,27 @@
+"""tensorlace: regression on tables that knows how sure it is."""
+
+# metrics soon
+from tensorlace.errors import (
+    CurvatureWarning,
+    IllConditionedWarning,
+    InputError,
+    SizeError,
+    TensorlaceError,
+)
+from tensorlace.estimators import TNKMRegressor
+from tensorlace.predictive import Mixture, Normal, Samples
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CurvatureWarning",
+    "IllConditionedWarning",
+    "InputError",
+    "Mixture",
+    "Normal",
+    "Samples",
+    "SizeError",
+    "TNKMRegressor",
+    "TensorlaceError",
+
+]

@@ -1,0 +1,166 @@
+"""Alternating least squares: the cores in turn, each a linear problem (eq. wk_update_specs).
+
+Each core is solved in correction form, ``(A^T A + Γ/β) δ = A^T (y - f) - (Γ/β) v``. The right-hand
+side is the gradient, so a sweep measures its own distance from stationarity, and repeated sweeps
+refine away the rounding of the normal equations.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from tensorlace.bases.basis import Array
+from tensorlace.gram import expand, moments
+from tensorlace.linalg import solve
+from tensorlace.networks import Cores, balance, combine, factors, suffixes
+from tensorlace.rows import Block, Rows, Statistic
+from tensorlace.solver import Info, Solver, State
+
+__all__ = ["ALS", "CoreSystem", "core_system", "sweep"]
+
+
+@final
+@dataclass(frozen=True)
+class CoreSystem:
+    """The least-squares problem of one core with the others held.
+
+    Attributes
+    ----------
+    gram : (R·I, R·I) array
+        ``A^T A``.
+    residual : (R, I) array
+        ``A^T (y - f)`` at the present core.
+    target : (R, I) array
+        ``A^T y``, the scale against which the gradient is small.
+    rss : float
+        Weighted residual sum of squares at the present core.
+    """
+
+    gram: Array
+    residual: Array
+    target: Array
+    rss: float
+
+
+class Environments:
+    """Environments of one core after another, with the products to the left and right kept.
+
+    Kept products take N·D·R numbers; if not kept they are recomputed in the same order, which gives
+    the same bits.
+    """
+
+    def __init__(self, keep: bool) -> None:
+        self._keep = keep
+        self._left: dict[int, Array | None] = {}
+        self._right: dict[int, list[Array | None]] = {}
+
+    def at(self, block: Block, cores: Cores, d: int) -> Array:
+        """``Z^(d)`` (R, n) of a block. Must be called for d = 0, 1, ... in turn if kept."""
+        shape = (cores[0].shape[0], block.n_rows)
+        if not self._keep:
+            left: Array | None = None
+            for k in range(d):
+                F = cores[k] @ block.phi(k)
+                left = F if left is None else left * F
+            right: Array | None = None
+            for k in range(len(cores) - 1, d, -1):
+                F = cores[k] @ block.phi(k)
+                right = F if right is None else F * right
+            return combine(left, right, shape)
+        if d == 0:
+            self._right[block.index] = suffixes(factors(cores, block.features()))
+            self._left[block.index] = None
+        else:
+            F = cores[d - 1] @ block.phi(d - 1)
+            before = self._left[block.index]
+            self._left[block.index] = F if before is None else before * F
+        return combine(self._left[block.index], self._right[block.index][d], shape)
+
+
+def core_system(
+    rows: Rows, cores: Cores, d: int, environments: Environments | None = None
+) -> CoreSystem:
+    """Sum the least-squares problem of core ``d`` over the rows with the structured Gram."""
+    environments = environments or Environments(keep=False)
+
+    def kernel(block: Block) -> Statistic:
+        Z, phi = environments.at(block, cores, d), block.phi(d)
+        residual = block.y - np.einsum("rn,rn->n", Z, cores[d] @ phi)
+        weighted = block.weighted(residual)
+        return (
+            moments(block.psi(d), Z),
+            (Z * weighted) @ phi.T,
+            (Z * block.weighted(block.y)) @ phi.T,
+            np.array(weighted @ residual),
+        )
+
+    M, residual, target, rss = rows.reduce(kernel)
+    gram = expand(M, rows.bases[d].closure(), cores[d].shape[0])
+    return CoreSystem(gram, residual, target, float(rss))
+
+
+def sweep(rows: Rows, cores: Cores, beta: float, gamma: Cores) -> tuple[Cores, Info]:
+    """One pass over all cores, then balancing. The objective never rises.
+
+    Parameters
+    ----------
+    rows : Rows
+    cores : D arrays (R, I_d)
+    beta : float
+        Noise precision.
+    gamma : D arrays (R, I_d)
+        Prior precision of each weight.
+
+    Returns
+    -------
+    cores, info
+        New cores; objective after the sweep and relative gradient met during it.
+    """
+    size = 8 * rows.n_rows * cores[0].shape[0] * len(cores)
+    kept = Environments(keep=size <= rows.memory_budget)
+    gradient = scale = 0.0
+    rcond, rss = 1.0, 0.0
+    for d in range(len(cores)):
+        system = core_system(rows, cores, d, kept)
+        ridge = gamma[d] / beta
+        slope = system.residual - ridge * cores[d]
+        H = system.gram + np.diag(ridge.ravel())
+        solution = solve(H, slope.ravel())
+        step = solution.x
+        gradient += float(np.sum(slope**2))
+        scale += float(np.sum(system.target**2) + np.sum((ridge * cores[d]) ** 2))
+        rcond = min(rcond, solution.rcond)
+        # the residual is quadratic in this core, so its new size needs no pass over the rows
+        rss = system.rss - float(step @ (2.0 * system.residual.ravel() - system.gram @ step))
+        cores = (*cores[:d], cores[d] + step.reshape(cores[d].shape), *cores[d + 1 :])
+    cores = balance(cores, gamma)
+    penalty = sum(float(np.sum(g * V * V)) for g, V in zip(gamma, cores, strict=True))
+    info = Info(
+        objective=0.5 * (beta * max(rss, 0.0) + penalty),
+        gradient=float(np.sqrt(gradient / scale)) if scale > 0 else 0.0,
+        rss=max(rss, 0.0),
+        rcond=rcond,
+    )
+    return cores, info
+
+
+@final
+@dataclass(frozen=True)
+class ALS(Solver):
+    """Alternating least squares with balancing; a step is a sweep over all cores."""
+
+    steps_per_round: int = 10
+
+    def start(self, rows: Rows, cores: Cores) -> State:
+        """Begin at the given cores."""
+        return State(cores)
+
+    def prepare(self, rows: Rows, state: State, gamma: Cores) -> State:
+        """Nothing to prepare."""
+        return state
+
+    def step(self, rows: Rows, state: State, beta: float, gamma: Cores) -> tuple[State, Info]:
+        """One sweep."""
+        cores, info = sweep(rows, state.cores, beta, gamma)
+        return State(cores), info

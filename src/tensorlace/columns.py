@@ -1,0 +1,163 @@
+"""Columns: a warp and a basis for each column of the table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from tensorlace.bases import Array, Basis, BSpline, Indicator
+from tensorlace.errors import InputError
+from tensorlace.warps import Codes, Mask, Warp
+
+__all__ = ["Column", "Columns", "fit_columns"]
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """How one column becomes features: ``phi(variable(x))``.
+
+    Parameters
+    ----------
+    warp : Warp
+        From raw values to the variable, fitted.
+    basis : Basis
+        From the variable to ``I`` features.
+    name : str
+        What the user calls the column.
+
+    Examples
+    --------
+    >>> from tensorlace.bases import Chebyshev
+    >>> from tensorlace.warps import MinMax
+    >>> column = Column(MinMax.fit(np.array([0.0, 10.0])), Chebyshev(3), "age")
+    >>> column.variable(np.array([0.0, 5.0, 10.0]))
+    array([-1.,  0.,  1.])
+    """
+
+    warp: Warp
+    basis: Basis
+    name: str
+
+    def variable(self, x: Array) -> Array:
+        """Warp raw values (n,), then stretch [0, 1] to the home interval of the basis."""
+        u = self.warp(x)
+        if self.warp.interval and self.basis.interval is not None:
+            low, high = self.basis.interval
+            u *= high - low
+            u += low
+        return u
+
+
+@final
+@dataclass(frozen=True)
+class Columns:
+    """All columns of a table, in order."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def n_columns(self) -> int:
+        """``D``."""
+        return len(self.columns)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """``I_d`` of each column."""
+        return tuple(column.basis.n for column in self.columns)
+
+    def variables(self, X: Array) -> Array:
+        """Variable of each column: (N, D) gives (D, N), C-contiguous."""
+        self._check(X)
+        U = np.empty(X.shape[::-1])
+        for d, column in enumerate(self.columns):
+            U[d] = column.variable(X[:, d])
+        return U
+
+    def outside(self, X: Array) -> Mask:
+        """Tell which values of (N, D) lie beyond what their column saw in training."""
+        self._check(X)
+        beyond = np.empty(X.shape, dtype=np.bool_)
+        for d, column in enumerate(self.columns):
+            beyond[:, d] = column.warp.outside(X[:, d])
+        return beyond
+
+    def _check(self, X: Array) -> None:
+        if X.ndim != 2 or X.shape[1] != self.n_columns:
+            raise InputError(
+                f"X has shape {X.shape}; the model has {self.n_columns} columns: give an array of "
+                f"shape (rows, {self.n_columns})"
+            )
+
+
+def fit_columns(
+    X: Array,
+    w: Array | None,
+    *,
+    n_basis: tuple[int, ...],
+    bases: tuple[Callable[[int], Basis], ...],
+    warps: tuple[type[Warp], ...],
+    names: tuple[str, ...],
+) -> Columns:
+    """Fit the warp of each column and size its basis.
+
+    A constant column gets the smallest basis of its kind: it carries nothing. An indicator
+    basis always gets :class:`~tensorlace.warps.Codes` and one function per distinct value.
+
+    Parameters
+    ----------
+    X : ndarray of shape (N, D)
+    w : ndarray of shape (N,) or None
+        Row weights; rows of weight 0 are not seen.
+    n_basis : tuple of int, length D
+        Wanted ``I_d``.
+    bases : tuple of callables, length D
+        From a number of functions to a basis: a class, or a partial application of one.
+    warps : tuple of Warp classes, length D
+    names : tuple of str, length D
+
+    Returns
+    -------
+    Columns
+
+    Raises
+    ------
+    InputError
+        For lengths that differ, rows that cannot be used, and a basis on [0, 1] after a warp
+        that does not lead there.
+    """
+    lengths = {
+        "n_basis": len(n_basis),
+        "bases": len(bases),
+        "warps": len(warps),
+        "names": len(names),
+    }
+    wrong = {key: size for key, size in lengths.items() if X.ndim != 2 or size != X.shape[1]}
+    if wrong:
+        raise InputError(f"X has shape {X.shape}, but lengths are {wrong}; give one per column")
+    fitted = []
+    for x, n, make, warp, name in zip(X.T, n_basis, bases, warps, names, strict=True):
+        try:
+            fitted.append(_fit_column(x, w, n, make, warp, name))
+        except InputError as error:
+            raise InputError(f"column {name!r}: {error}") from error
+    return Columns(tuple(fitted))
+
+
+def _fit_column(
+    x: Array, w: Array | None, n: int, make: Callable[[int], Basis], warp: type[Warp], name: str
+) -> Column:
+    if isinstance(make(max(n, 1)), Indicator):
+        codes = Codes.fit(x, w)
+        return Column(codes, make(codes.values.size), name)
+    basis = make(n)
+    if basis.bounded and not warp.interval:
+        raise InputError(
+            f"the {basis.name} basis lives on [0, 1], where {warp.__name__} does not lead; use "
+            "the warp MinMax, Quantile or Mixed, or a basis without bounds such as Chebyshev"
+        )
+    seen = x if w is None else x[w > 0.0]
+    if seen.size and seen.min() == seen.max():
+        basis = make(basis.degree + 1 if isinstance(basis, BSpline) else 1)
+    return Column(warp.fit(x, w), basis, name)

@@ -1,0 +1,219 @@
+"""The one place where strings become objects, and where sizes are checked before memory is taken."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, final
+
+import numpy as np
+
+from tensorlace import bases, warps
+from tensorlace.als import ALS
+from tensorlace.bases.basis import Basis
+from tensorlace.curvature import GGN, BlockDiagonal, Curvature, Diag, Full, Last
+from tensorlace.errors import InputError, SizeError
+from tensorlace.gauss_newton import GaussNewton
+from tensorlace.inference import Settings
+from tensorlace.posterior import Truncation
+from tensorlace.precision import (
+    Evidence,
+    Fixed,
+    GammaVI,
+    Groups,
+    Policy,
+    one_group,
+    per_column,
+    per_column_and_order,
+    per_order,
+    per_rank_term,
+)
+from tensorlace.solver import Solver
+
+__all__ = [
+    "BASES",
+    "CURVATURES",
+    "GROUPS",
+    "POLICIES",
+    "SOLVERS",
+    "WARPS",
+    "Config",
+    "curvature_named",
+    "policy_named",
+    "spread",
+]
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+BASES: Mapping[str, Callable[[int], Basis]] = {
+    "unit_polynomial": bases.UnitPolynomial,
+    "polynomial": bases.Polynomial,
+    "chebyshev": bases.Chebyshev,
+    "legendre": bases.Legendre,
+    "cosine": bases.Cosine,
+    "sine": bases.Sine,
+    "fourier": bases.Fourier,
+    "bspline": bases.BSpline,
+    "indicator": bases.Indicator,
+}
+WARPS: Mapping[str, type[warps.Warp]] = {
+    "standardise": warps.Standardise,
+    "minmax": warps.MinMax,
+    "quantile": warps.Quantile,
+    "mixed": warps.Mixed,
+    "identity": warps.Identity,
+}
+GROUPS: Mapping[str, Callable[[Sequence[int], int], Groups]] = {
+    "all": one_group,
+    "column": per_column,
+    "order": per_order,
+    "column_order": per_column_and_order,
+    "rank": per_rank_term,
+}
+CURVATURES: Mapping[str, Curvature] = {
+    "last": Last(),
+    "block": BlockDiagonal(),
+    "ggn": GGN(),
+    "diag": Diag(),
+    "full": Full(),
+}
+SOLVERS: Mapping[str, Solver] = {"als": ALS(), "gauss_newton": GaussNewton()}
+POLICIES: Mapping[str, Policy] = {"evidence": Evidence(), "vi": GammaVI()}
+
+_GAUSS_NEWTON_WORK = 2e10
+"""Multiplications per step up to which `solver="auto"` takes Gauss-Newton."""
+
+_GAUSS_NEWTON_SIZE = 3000
+"""Largest linear system for which it does."""
+
+
+def spread(
+    name: str, value: T | Sequence[T], kinds: Mapping[T, V] | None, n_columns: int
+) -> tuple[V, ...]:
+    """One value for all columns or one per column, looked up in ``kinds`` if given."""
+    one = isinstance(value, (str, int, np.integer))
+    values: Iterable[T] = [value] * n_columns if one else value  # type: ignore[list-item, assignment]
+    values = tuple(values)
+    if len(values) != n_columns:
+        raise InputError(
+            f"{name} has {len(values)} entries but X has {n_columns} columns: "
+            f"give one value for all columns or one per column"
+        )
+    if kinds is None:
+        if not all(isinstance(v, (int, np.integer)) and v >= 1 for v in values):
+            raise InputError(f"{name} must be whole numbers of at least 1, got {list(values)}")
+        return values  # type: ignore[return-value]
+    for v in values:
+        if v not in kinds:
+            raise InputError(f"{name} {v!r} is not known: choose from {', '.join(map(str, kinds))}")
+    return tuple(kinds[v] for v in values)
+
+
+@final
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides a fit, as objects: the seam below the estimator.
+
+    Attributes
+    ----------
+    rank : int
+    n_basis, bases, warps : one entry per column
+    solver : Solver or None
+        None: choose by the work of a Gauss-Newton step.
+    curvature, truncation, groups, max_steps, tol
+        As in `inference.Settings`.
+    noise, prior : Policy
+        A fixed noise precision is in units of y.
+    """
+
+    rank: int
+    n_basis: tuple[int, ...]
+    bases: tuple[Callable[[int], Basis], ...]
+    warps: tuple[type[warps.Warp], ...]
+    solver: Solver | None
+    curvature: Curvature
+    truncation: Truncation
+    noise: Policy
+    prior: Policy
+    groups: Callable[[Sequence[int], int], Groups]
+    max_steps: int
+    tol: float
+
+    def settings(self, sizes: Sequence[int], n_rows: int, target_scale: float) -> Settings:
+        """Settings for a table of this size whose target was divided by ``target_scale``."""
+        P = self.rank * sum(sizes)
+        solver = self.solver or SOLVERS["gauss_newton" if _cheap(n_rows, P) else "als"]
+        _check_size(sizes, self.rank, self.curvature, solver, n_rows)
+        noise = self.noise
+        if isinstance(noise, Fixed):
+            noise = Fixed(noise.value * target_scale**2)
+        return Settings(
+            rank=self.rank,
+            solver=solver,
+            curvature=self.curvature,
+            truncation=self.truncation,
+            noise=noise,
+            prior=self.prior,
+            groups=self.groups,
+            max_steps=self.max_steps,
+            tol=self.tol,
+        )
+
+
+def curvature_named(name: str, core: int | None, n_columns: int) -> Curvature:
+    """Curvature by name; ``core`` picks the Bayesian core of "last"."""
+    if name != "last":
+        return CURVATURES[name]
+    if core is not None and not -n_columns <= core < n_columns:
+        raise InputError(f"core={core} does not exist: X has {n_columns} columns, so -1 is the last")
+    return Last(core)
+
+
+def policy_named(value: str | float) -> Policy:
+    """"evidence", "vi" or a number."""
+    return POLICIES[value] if isinstance(value, str) else Fixed(float(value))
+
+
+def _cheap(n_rows: int, n_params: int) -> bool:
+    small = min(n_rows, n_params)
+    return small <= _GAUSS_NEWTON_SIZE and n_rows * n_params * small <= _GAUSS_NEWTON_WORK
+
+
+@final
+@dataclass(frozen=True)
+class _Need:
+    """Bytes that a part of the fit will take."""
+
+    what: str
+    numbers: int
+
+
+def _check_size(
+    sizes: Sequence[int], rank: int, curvature: Curvature, solver: Solver, n_rows: int
+) -> None:
+    """Refuse a model that physical memory cannot hold, before anything is allocated."""
+    P, largest = rank * sum(sizes), max(sizes)
+    pairs = rank * (rank + 1) // 2
+    needs = [
+        _Need("product closure of the largest basis", 2 * largest**3),
+        _Need("Gram matrix of the largest core", 3 * (largest * rank) ** 2),
+        _Need("pair products of a block of rows", pairs * 64),
+        _Need("features and moments", n_rows * sum(sizes) // 4 + 2 * largest * pairs),
+    ]
+    if isinstance(curvature, (GGN, Full)):
+        needs.append(_Need("joint curvature of all weights", 3 * P * P))
+    if isinstance(curvature, BlockDiagonal):
+        needs.append(_Need("block curvature", 2 * sum((n * rank) ** 2 for n in sizes)))
+    if isinstance(solver, GaussNewton):
+        needs.append(_Need("Gauss-Newton system", 2 * P * min(P, n_rows) + P * min(n_rows, 64)))
+    worst = max(needs, key=lambda need: need.numbers)
+    limit = int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    total = 8 * sum(need.numbers for need in needs)
+    if total > limit:
+        raise SizeError(
+            f"rank={rank} with up to {largest} basis functions on {len(sizes)} columns "
+            f"({P:,} weights) needs about {total / 1e9:,.1f} GB, mostly for the {worst.what}, and "
+            f"{limit / 1e9:,.1f} GB may be used: lower rank or n_basis, or take curvature='last' or "
+            f"'diag' with solver='als'"
+        )
+

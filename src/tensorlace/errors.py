@@ -1,0 +1,29 @@
+"""The errors and warnings of tensorlace: each says which quantity, how large it is and what to do."""
+
+__all__ = [
+    "CurvatureWarning",
+    "IllConditionedWarning",
+    "InputError",
+    "SizeError",
+    "TensorlaceError",
+]
+
+
+class TensorlaceError(Exception):
+    """Base of all errors raised on purpose by tensorlace."""
+
+
+class InputError(TensorlaceError, ValueError):
+    """A value handed in cannot be used as it is."""
+
+
+class SizeError(TensorlaceError, ValueError):
+    """A model of the requested size would not fit in memory."""
+
+
+class IllConditionedWarning(UserWarning):
+    """Normal equations lost all digits: the weights are one of many that fit equally well."""
+
+
+class CurvatureWarning(UserWarning):
+    """The Hessian has directions without positive curvature; the posterior leaves them out."""

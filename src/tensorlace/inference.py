@@ -1,0 +1,285 @@
+"""Fitting one network: MAP steps and precision updates in turn, then the posterior at the end."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from tensorlace.als import core_system
+from tensorlace.bases.basis import Array
+from tensorlace.curvature import BlockDiagonal, Curvature, Evaluated, Last
+from tensorlace.linalg import solve
+from tensorlace.networks import Cores, from_vector, initialise, to_vector
+from tensorlace.posterior import Posterior, Truncation
+from tensorlace.precision import Groups, Moments, Policy, log_evidence
+from tensorlace.rows import Rows
+from tensorlace.solver import Info, Solver, State
+
+__all__ = ["Fitted", "Progress", "Settings", "infer"]
+
+Progress = Callable[[int, Info, float], None]
+"""Called with the number of steps made, what the last one saw, and the noise precision."""
+
+FIRST_NOISE_PRECISION, FIRST_PRIOR_PRECISION = 10.0, 1.0
+WARM_UP_STEPS = 10
+
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides a fit, as objects: the seam below the estimator.
+
+    Attributes
+    ----------
+    rank : int
+    solver, curvature, truncation
+        See the modules of these names.
+    noise, prior : Policy
+        How β and γ are found, for a target of unit variance.
+    groups : function (sizes, rank) -> Groups
+    max_steps : int
+        Sweeps of ALS or steps of Gauss-Newton, precision rounds included.
+    tol : float
+        Relative gradient at which the MAP counts as found.
+    precision_tol : float
+        Largest relative change of a precision at which they count as found.
+    """
+
+    rank: int
+    solver: Solver
+    curvature: Curvature
+    truncation: Truncation
+    noise: Policy
+    prior: Policy
+    groups: Callable[[Sequence[int], int], Groups]
+    max_steps: int = 200
+    tol: float = 1e-8
+    precision_tol: float = 1e-4
+
+
+@final
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted network: MAP cores, precisions, posterior, and how the fit went."""
+
+    cores: Cores
+    beta: float
+    gamma: Cores
+    curvature: Curvature
+    posterior: Posterior
+    log_evidence: float
+    determined: float
+    rss: float
+    n_steps: int
+    gradient: float
+    rcond: float
+    history: tuple[float, ...]
+
+    @property
+    def bayesian_cores(self) -> tuple[int, ...]:
+        """Cores that have a distribution."""
+        return self.curvature.bayesian_cores(len(self.cores))
+
+
+def infer(
+    rows: Rows, settings: Settings, cores: Cores, progress: Progress | None = None
+) -> Fitted:
+    """Fit from the given starting cores. Pure but for ``progress``.
+
+    Parameters
+    ----------
+    rows : Rows
+    settings : Settings
+    cores : D arrays (R, I_d)
+        Starting point, see `networks.initialise`.
+    progress : callable, optional
+
+    Returns
+    -------
+    Fitted
+    """
+    sizes = [V.shape[1] for V in cores]
+    groups = settings.groups(sizes, settings.rank)
+    run = _Run(rows, settings, groups, settings.solver.start(rows, cores), progress)
+    if settings.noise.learns or settings.prior.learns:
+        run.learn_precisions(budget=max(1, int(0.7 * settings.max_steps)))
+    run.converge(budget=settings.max_steps)
+    return run.finish()
+
+
+@final
+class _Run:
+    """The moving parts of one fit."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        settings: Settings,
+        groups: Groups,
+        state: State,
+        progress: Progress | None,
+    ) -> None:
+        self.rows, self.settings, self.groups, self.state = rows, settings, groups, state
+        self.progress = progress
+        self.beta = settings.noise.start(FIRST_NOISE_PRECISION)
+        self.group_gamma = np.full(
+            len(groups.count), settings.prior.start(FIRST_PRIOR_PRECISION)
+        )
+        self.info = Info(objective=math.inf, gradient=math.inf, rss=math.inf)
+        self.n_steps = 0
+        self.rcond = 1.0
+        self.history: list[float] = []
+
+    @property
+    def gamma(self) -> Cores:
+        """Prior precisions in the shape of the cores."""
+        return from_vector(self.group_gamma[self.groups.index], self.state.cores)
+
+    def step(self) -> None:
+        """One step of the solver."""
+        self.state, self.info = self.settings.solver.step(
+            self.rows, self.state, self.beta, self.gamma
+        )
+        self.n_steps += 1
+        self.rcond = self.info.rcond
+        self.history.append(self.info.objective)
+        if self.progress is not None:
+            self.progress(self.n_steps, self.info, self.beta)
+
+    def learn_precisions(self, budget: int) -> None:
+        """Alternate steps and precision updates until the precisions settle."""
+        solver = self.settings.solver
+        for _ in range(min(WARM_UP_STEPS, budget // 2)):
+            self.step()
+        while self.n_steps < budget:
+            self.state = solver.prepare(self.rows, self.state, self.gamma)
+            change = self.update_precisions()
+            if change < self.settings.precision_tol:
+                return
+            for _ in range(solver.steps_per_round):
+                self.step()
+
+    def converge(self, budget: int) -> None:
+        """Steps at fixed precisions until the gradient vanishes."""
+        while self.n_steps < max(budget, 1):
+            self.step()
+            if self.info.gradient <= self.settings.tol or self.info.stalled:
+                return
+
+    def update_precisions(self) -> float:
+        """One update of β and γ; the largest relative change."""
+        settings, v = self.settings, to_vector(self.state.cores)
+        gamma = self.group_gamma[self.groups.index]
+        curvature, stat = self.evaluate()
+        which = _weights(self.state.cores, curvature.bayesian_cores(len(self.state.cores)))
+        posterior = stat.posterior(self.beta, gamma[which], settings.truncation)
+        variances = np.zeros_like(v)
+        variances[which] = posterior.variances()
+        determined = np.clip(1.0 - gamma * variances, 0.0, 1.0)
+        free = determined
+        if len(which) < len(v) and settings.prior.learns:
+            # point cores have no posterior of their own: each lends its conditional one
+            free = self.conditional_determined(gamma)
+        moments = Moments(
+            n=self.rows.total_weight,
+            rss=stat.rss,
+            expected_rss=stat.expected_rss(posterior),
+            determined=float(determined[which].sum()),
+            count=self.groups.count,
+            square=self.groups.total(v * v),
+            spread=self.groups.total(variances),
+            group_determined=self.groups.total(free),
+        )
+        beta = settings.noise.noise(moments, self.beta)
+        group_gamma = self.group_gamma
+        if settings.prior.learns:
+            group_gamma = self.groups.pinned(settings.prior.prior(moments, group_gamma))
+        change = max(
+            abs(math.log(beta / self.beta)),
+            float(np.max(np.abs(np.log(group_gamma / self.group_gamma))))
+            if settings.prior.learns
+            else 0.0,
+        )
+        self.beta, self.group_gamma = beta, group_gamma
+        return change
+
+    def conditional_determined(self, gamma: Array) -> Array:
+        """``1 - Γ_kk Σ_kk`` with each core's posterior given the others."""
+        stat = BlockDiagonal().evaluate(self.rows, self.state.cores, self.state.linear)
+        variances = stat.posterior(self.beta, gamma, Truncation()).variances()
+        return np.clip(1.0 - gamma * variances, 0.0, 1.0)
+
+    def evaluate(self) -> tuple[Curvature, Evaluated]:
+        """Curvature at the present cores; a Last without a core gets the one of highest evidence."""
+        curvature, cores = self.settings.curvature, self.state.cores
+        if curvature == Last(None):
+            curvature = Last(self.best_core())
+        return curvature, curvature.evaluate(self.rows, cores, self.state.linear)
+
+    def best_core(self) -> int:
+        """The core whose conditional linear model has the highest evidence."""
+        cores = self.state.cores
+        gamma = self.group_gamma[self.groups.index]
+        scores = []
+        for d in range(len(cores)):
+            which = _weights(cores, (d,))
+            stat = Last(d).evaluate(self.rows, cores, None)
+            posterior = stat.posterior(self.beta, gamma[which], self.settings.truncation)
+            scores.append(self.evidence(stat, posterior, which))
+        return int(np.argmax(scores))
+
+    def evidence(self, stat: Evaluated, posterior: Posterior, which: np.ndarray) -> float:
+        """Laplace evidence of the Bayesian weights."""
+        return log_evidence(
+            self.rows.total_weight,
+            stat.rss,
+            self.beta,
+            to_vector(self.state.cores)[which],
+            self.group_gamma[self.groups.index][which],
+            posterior.logdet,
+            posterior.n_dropped,
+        )
+
+    def finish(self) -> Fitted:
+        """Posterior at the last precisions and cores."""
+        curvature, stat = self.evaluate()
+        bayesian = curvature.bayesian_cores(len(self.state.cores))
+        if isinstance(curvature, Last):
+            # exact given the other cores: put the Bayesian core at its own posterior mean
+            self.state = replace(self.state, cores=self.at_conditional_mean(bayesian[0]), linear=None)
+            stat = curvature.evaluate(self.rows, self.state.cores, None)
+        which = _weights(self.state.cores, bayesian)
+        gamma = self.group_gamma[self.groups.index][which]
+        posterior = stat.posterior(self.beta, gamma, self.settings.truncation)
+        return Fitted(
+            cores=self.state.cores,
+            beta=self.beta,
+            gamma=self.gamma,
+            curvature=curvature,
+            posterior=posterior,
+            log_evidence=self.evidence(stat, posterior, which),
+            determined=float(np.clip(1.0 - gamma * posterior.variances(), 0.0, 1.0).sum()),
+            rss=stat.rss,
+            n_steps=self.n_steps,
+            gradient=self.info.gradient,
+            rcond=self.rcond,
+            history=tuple(self.history),
+        )
+
+    def at_conditional_mean(self, d: int, refinements: int = 2) -> Cores:
+        """Cores with the d-th solved exactly for the others held."""
+        cores, ridge = self.state.cores, self.gamma[d] / self.beta
+        for _ in range(refinements):
+            system = core_system(self.rows, cores, d)
+            slope = system.residual - ridge * cores[d]
+            step = solve(system.gram + np.diag(ridge.ravel()), slope.ravel()).x
+            cores = (*cores[:d], cores[d] + step.reshape(cores[d].shape), *cores[d + 1 :])
+        return cores
+
+
+def _weights(cores: Cores, which: Sequence[int]) -> np.ndarray:
+    """Positions in the weight vector of the weights of the cores ``which``."""
+    starts = np.cumsum([0, *(V.size for V in cores)])
+    return np.concatenate([np.arange(starts[d], starts[d + 1]) for d in which])

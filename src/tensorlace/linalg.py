@@ -1,0 +1,80 @@
+"""The only factorisations: symmetric positive systems, scaled exactly by powers of two first."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.linalg import eigh, lapack
+
+from tensorlace.bases.basis import Array
+
+__all__ = ["Solution", "eigen", "inverse_root", "solve"]
+
+_EPS = float(np.finfo(float).eps)
+
+
+@final
+@dataclass(frozen=True)
+class Solution:
+    """``x`` and the reciprocal condition number of the (equilibrated) matrix it was solved with."""
+
+    x: Array
+    rcond: float
+
+    @property
+    def ill_conditioned(self) -> bool:
+        """No digit of ``x`` is guaranteed."""
+        return self.rcond < _EPS
+
+
+def _equilibrate(H: Array) -> tuple[Array, Array]:
+    """Scale ``H`` by powers of two to a diagonal within [1/2, 2): exact, and all Cholesky needs."""
+    diagonal = np.diagonal(H)
+    _, exponent = np.frexp(np.where(diagonal > 0, diagonal, 1.0))
+    s = np.ldexp(1.0, -(exponent // 2))
+    return (H * s) * s[:, None], s
+
+
+def _cholesky(K: Array) -> tuple[Array, float] | None:
+    """Lower factor of ``K`` and its reciprocal condition estimate; None if not positive definite."""
+    L, info = lapack.dpotrf(K, lower=1, clean=1)
+    if info != 0:
+        return None
+    norm = float(np.abs(K).sum(axis=0).max())
+    rcond, info = lapack.dpocon(L, norm, uplo="L")
+    return L, float(rcond)
+
+
+def solve(H: Array, b: Array) -> Solution:
+    """Solve ``H x = b`` for symmetric positive semidefinite ``H`` (P, P).
+
+    Cholesky on the equilibrated matrix; where that breaks down, the solution of least (scaled) norm
+    from the eigenvectors, reported by ``rcond`` = 0.
+    """
+    K, s = _equilibrate(H)
+    factored = _cholesky(K)
+    if factored is not None:
+        L, rcond = factored
+        x, _ = lapack.dpotrs(L, s * b, lower=1)
+        return Solution(s * x, rcond)
+    lam, U = eigh(K, check_finite=False)
+    kept = lam > len(lam) * _EPS * max(float(lam[-1]), 0.0)
+    return Solution(s * (U[:, kept] @ ((U[:, kept].T @ (s * b)) / lam[kept])), 0.0)
+
+
+def inverse_root(H: Array) -> tuple[Array, float] | None:
+    """``W`` (P, P) with ``W Wᵀ = H⁻¹`` and ``log|H|``; None if ``H`` is not positive definite."""
+    K, s = _equilibrate(H)
+    factored = _cholesky(K)
+    if factored is None:
+        return None
+    L, _ = factored
+    inverse, _ = lapack.dtrtri(L, lower=1)
+    logdet = 2.0 * float(np.sum(np.log(np.diagonal(L))) - np.sum(np.log(s)))
+    return np.ascontiguousarray((inverse * s).T), logdet
+
+
+def eigen(H: Array) -> tuple[Array, Array]:
+    """Eigenvalues in rising order and eigenvectors of symmetric ``H`` (P, P)."""
+    lam, U = eigh(H, check_finite=False)
+    return lam, U

@@ -1,0 +1,139 @@
+"""The CPD network: cores, environments, design matrices, predictions (paper, section 2).
+
+A network is a tuple of cores ``V^(d)`` of shape (R, I_d). Features are laid out functions first,
+rows last: ``phi[d]`` is (I_d, n). All products of factors run left to right (prefix) or right to
+left (suffix), never by division, so a factor that is exactly zero harms nobody.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tensorlace.bases.basis import Array
+
+__all__ = [
+    "Cores",
+    "balance",
+    "design",
+    "environments",
+    "factors",
+    "from_vector",
+    "initialise",
+    "jacobian",
+    "predict",
+    "to_vector",
+]
+
+Cores = tuple[Array, ...]
+Phi = Sequence[Array]
+
+
+def to_vector(cores: Iterable[Array]) -> Array:
+    """Stack the cores into ``v`` (P,): core by core, rank term by rank term (the paper's vec)."""
+    return np.concatenate([V.ravel() for V in cores])
+
+
+def from_vector(v: Array, like: Cores) -> Cores:
+    """Cut ``v`` (P,) into cores of the shapes of ``like``."""
+    ends = np.cumsum([V.size for V in like])
+    return tuple(
+        part.reshape(V.shape) for part, V in zip(np.split(v, ends[:-1]), like, strict=True)
+    )
+
+
+def factors(cores: Cores, phi: Phi) -> list[Array]:
+    """Values of all one-column functions, ``F^(d) = V^(d) phi^(d)``: D arrays of (R, n)."""
+    return [V @ p for V, p in zip(cores, phi, strict=True)]
+
+
+def predict(cores: Cores, phi: Phi) -> Array:
+    """Model response ``f`` (n,), eq. of Lemma A.1: the sum over rank terms of a product over columns.
+
+    >>> import numpy as np
+    >>> V = (np.array([[1.0, 2.0]]), np.array([[3.0, 0.5]]))   # R = 1, D = 2, I = 2
+    >>> phi = [np.array([[1.0], [10.0]]), np.array([[1.0], [4.0]])]
+    >>> predict(V, phi)                                     # (1 + 2*10) * (3 + 0.5*4)
+    array([105.])
+    """
+    product = cores[0] @ phi[0]
+    for V, p in zip(cores[1:], phi[1:], strict=True):
+        product *= V @ p
+    f: Array = product.sum(axis=0)
+    return f
+
+
+def suffixes(F: Sequence[Array]) -> list[Array | None]:
+    """Products to the right: entry d is ``F^(d+1) * ... * F^(D)`` (R, n), None for the last core."""
+    out: list[Array | None] = [None] * len(F)
+    for d in range(len(F) - 2, -1, -1):
+        right = out[d + 1]
+        out[d] = F[d + 1] if right is None else F[d + 1] * right
+    return out
+
+
+def combine(prefix: Array | None, suffix: Array | None, shape: tuple[int, int]) -> Array:
+    """Environment from the product to the left and the product to the right (None: empty product)."""
+    if prefix is None:
+        return np.ones(shape) if suffix is None else suffix
+    return prefix if suffix is None else prefix * suffix
+
+
+def environments(F: Sequence[Array]) -> list[Array]:
+    """All ``Z^(d)`` (R, n): the product of every factor but the d-th, eq. (wk_update_specs)."""
+    right = suffixes(F)
+    out, prefix = [], None
+    for d, factor in enumerate(F):
+        out.append(combine(prefix, right[d], factor.shape))
+        prefix = factor if prefix is None else prefix * factor
+    return out
+
+
+def design(Z: Array, phi: Array) -> Array:
+    """Transposed design matrix of one core, ``A^(d)T`` (R·I, n) from ``Z`` (R, n), ``phi`` (I, n).
+
+    Row ``r·I + i`` is ``z_r phi_i``: the row-wise Khatri-Rao product of eq. (wk_update_specs).
+    The response is ``A^(d) vec(V^(d))`` for each d.
+    """
+    return (Z[:, None, :] * phi[None, :, :]).reshape(-1, Z.shape[1])
+
+
+def jacobian(cores: Cores, phi: Phi, which: Sequence[int] | None = None) -> Array:
+    """Transposed Jacobian ``A^T`` of the response (P, n), or of the cores ``which`` only."""
+    Z = environments(factors(cores, phi))
+    return np.concatenate([design(Z[d], phi[d]) for d in which or range(len(cores))])
+
+
+def balance(cores: Cores, gamma: Cores) -> Cores:
+    """Rescale each rank-one term so that its D penalties ``v_r^(d)T Γ v_r^(d)`` are equal.
+
+    The response is unchanged (the scales of a term multiply to one) and the penalty never rises
+    (arithmetic against geometric mean). ``gamma`` holds the prior precisions in the shape of the
+    cores; where they are zero the plain norm is balanced instead. Terms with a zero factor stay.
+    """
+    penalty = np.stack(
+        [np.sum((g if np.any(g) else 1.0) * V * V, axis=1) for V, g in zip(cores, gamma, strict=True)]
+    )  # (D, R)
+    alive = np.all(penalty > 0, axis=0) & np.all(np.isfinite(penalty), axis=0)
+    log = np.log(np.where(alive, penalty, 1.0))
+    scale = np.exp(0.5 * (log.mean(axis=0) - log))
+    return tuple(V * s[:, None] for V, s in zip(cores, scale, strict=True))
+
+
+def initialise(
+    constants: Sequence[Array], rank: int, rng: np.random.Generator, noise: float = 0.3
+) -> Cores:
+    """Random cores near the constant function.
+
+    Each factor is ± the constant function (``constants[d]``, (I_d,)) plus a little noise, scaled so
+    that the R terms together have the size of the standardised target. Products of D plain random
+    factors would vanish or explode. Nothing here depends on the number of rows.
+    """
+    D = len(constants)
+    scale = rank ** (-1.0 / D)
+    cores = []
+    for c in constants:
+        sign: npt.NDArray[np.float64] = rng.choice([-1.0, 1.0], size=(rank, 1))
+        wiggle = rng.standard_normal((rank, len(c))) * (noise / np.sqrt(max(len(c), 1)))
+        cores.append(scale * (sign * c + wiggle))
+    return tuple(cores)

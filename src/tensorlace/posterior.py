@@ -1,0 +1,301 @@
+"""Gaussian posteriors over the weights, held as roots so that every variance is a sum of squares.
+
+All are centred at the MAP weights; ``Σ = H⁻¹`` is the covariance. Arguments and results that stand
+for several vectors have them in columns: ``quad`` takes a transposed Jacobian (P, n).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from tensorlace.bases.basis import Array
+from tensorlace.linalg import eigen, inverse_root
+
+__all__ = ["Blocks", "Diagonal", "LowRank", "Posterior", "Root", "Truncation", "dense", "indefinite"]
+
+Mask = npt.NDArray[np.bool_]
+_EPS = float(np.finfo(float).eps)
+
+
+@final
+@dataclass(frozen=True)
+class Truncation:
+    """The paper's ``t̂``: eigendirections of the Hessian below it are declared certain.
+
+    Attributes
+    ----------
+    threshold : float or None
+        None keeps every direction with a positive eigenvalue.
+    relative : bool
+        Measure the threshold in units of the largest eigenvalue.
+    """
+
+    threshold: float | None = None
+    relative: bool = False
+
+    def kept(self, eigenvalues: Array, largest: float, noise: float = 0.0) -> Mask:
+        """Mask of the directions kept; never those that are negative or below rounding ``noise``."""
+        if self.threshold is None:
+            return eigenvalues > noise
+        cut = self.threshold * (largest if self.relative else 1.0)
+        return (eigenvalues >= cut) & (eigenvalues > noise)
+
+
+class Posterior(ABC):
+    """Zero-mean Gaussian over P weights, to be added to the MAP."""
+
+    n_dropped: int
+    """Directions that truncation or a non-positive eigenvalue took out."""
+
+    @property
+    @abstractmethod
+    def n_weights(self) -> int:
+        """P, the number of weights."""
+
+    @property
+    @abstractmethod
+    def logdet(self) -> float:
+        """``log|H|`` over the directions kept."""
+
+    @abstractmethod
+    def variances(self) -> Array:
+        """Marginal variance of each weight (P,): the diagonal of ``Σ``."""
+
+    @abstractmethod
+    def solve(self, b: Array) -> Array:
+        """``Σ b`` for ``b`` (P,) or (P, n)."""
+
+    @abstractmethod
+    def quad(self, G: Array) -> Array:
+        """``g_nᵀ Σ g_n`` (n,) for the columns of ``G`` (P, n)."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
+        """Draws of the deviation from the MAP, (P, n_samples)."""
+
+    @property
+    def trace(self) -> float:
+        """Trace of ``Σ``."""
+        return float(self.variances().sum())
+
+
+@final
+@dataclass(frozen=True)
+class Root(Posterior):
+    """``Σ = W Wᵀ`` with ``W`` (P, k)."""
+
+    W: Array
+    log_determinant: float
+    n_dropped: int = 0
+
+    @property
+    def n_weights(self) -> int:
+        """P."""
+        return self.W.shape[0]
+
+    @property
+    def logdet(self) -> float:
+        """``log|H|`` over the directions kept."""
+        return self.log_determinant
+
+    def variances(self) -> Array:
+        """Marginal variances (P,)."""
+        return np.einsum("pk,pk->p", self.W, self.W)
+
+    def solve(self, b: Array) -> Array:
+        """``Σ b``."""
+        out: Array = self.W @ (self.W.T @ b)
+        return out
+
+    def quad(self, G: Array) -> Array:
+        """``‖Wᵀ g‖²`` per column of ``G`` (P, n)."""
+        T = self.W.T @ G
+        return np.einsum("kn,kn->n", T, T)
+
+    def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
+        """``W ξ``."""
+        out: Array = self.W @ rng.standard_normal((self.W.shape[1], n_samples))
+        return out
+
+
+@final
+@dataclass(frozen=True)
+class LowRank(Posterior):
+    """More weights than rows: ``Σ = S (U diag(c) Uᵀ + I - U Uᵀ) S``, S = Γ^(-1/2), U (P, k).
+
+    Off the span of ``U`` the rows say nothing and the prior stays.
+    """
+
+    scale: Array
+    U: Array
+    c: Array
+    n_dropped: int = 0
+
+    @property
+    def n_weights(self) -> int:
+        """P."""
+        return self.scale.size
+
+    @property
+    def logdet(self) -> float:
+        """``log|H|``."""
+        return float(-2.0 * np.sum(np.log(self.scale)) - np.sum(np.log(self.c)))
+
+    def variances(self) -> Array:
+        """Marginal variances (P,)."""
+        inside = self.U**2
+        return self.scale**2 * (np.maximum(1.0 - inside.sum(axis=1), 0.0) + inside @ self.c)
+
+    def _split(self, B: Array) -> tuple[Array, Array]:
+        inside = self.U.T @ B
+        return inside, B - self.U @ inside
+
+    def _column(self, b: Array) -> Array:
+        return self.scale if b.ndim == 1 else self.scale[:, None]
+
+    def solve(self, b: Array) -> Array:
+        """``Σ b``."""
+        s = self._column(b)
+        inside, outside = self._split(s * b)
+        c = self.c if b.ndim == 1 else self.c[:, None]
+        out: Array = s * (self.U @ (c * inside) + outside)
+        return out
+
+    def quad(self, G: Array) -> Array:
+        """Squared parts inside and outside the span, both sums of squares."""
+        inside, outside = self._split(self._column(G) * G)
+        return self.c @ inside**2 + np.einsum("pn,pn->n", outside, outside)
+
+    def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
+        """Shrink a prior draw inside the span."""
+        inside, outside = self._split(rng.standard_normal((len(self.scale), n_samples)))
+        out: Array = self.scale[:, None] * (self.U @ (np.sqrt(self.c)[:, None] * inside) + outside)
+        return out
+
+
+@final
+@dataclass(frozen=True)
+class Blocks(Posterior):
+    """Independent posteriors, one per core, in the order of the weights."""
+
+    parts: tuple[Posterior, ...]
+
+    @property
+    def n_weights(self) -> int:
+        """P."""
+        return sum(p.n_weights for p in self.parts)
+
+    @property
+    def n_dropped(self) -> int:  # type: ignore[override]
+        """Directions dropped in all parts."""
+        return sum(p.n_dropped for p in self.parts)
+
+    @property
+    def logdet(self) -> float:
+        """Sum over the parts."""
+        return sum(p.logdet for p in self.parts)
+
+    def _cut(self, B: Array) -> Sequence[Array]:
+        return np.split(B, np.cumsum([p.n_weights for p in self.parts])[:-1])
+
+    def variances(self) -> Array:
+        """Marginal variances (P,)."""
+        return np.concatenate([p.variances() for p in self.parts])
+
+    def solve(self, b: Array) -> Array:
+        """``Σ b``, block by block."""
+        return np.concatenate([p.solve(x) for p, x in zip(self.parts, self._cut(b), strict=True)])
+
+    def quad(self, G: Array) -> Array:
+        """Sum of the parts' variances."""
+        parts = [p.quad(x) for p, x in zip(self.parts, self._cut(G), strict=True)]
+        return np.sum(parts, axis=0)
+
+    def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
+        """Independent draws, stacked."""
+        return np.concatenate([p.sample(rng, n_samples) for p in self.parts])
+
+
+@final
+@dataclass(frozen=True)
+class Diagonal(Posterior):
+    """Independent weights; a dropped weight has variance zero."""
+
+    variance: Array
+    n_dropped: int = 0
+
+    @property
+    def n_weights(self) -> int:
+        """P."""
+        return self.variance.size
+
+    @property
+    def logdet(self) -> float:
+        """``log|H|`` over the weights kept."""
+        return float(-np.sum(np.log(self.variance[self.variance > 0])))
+
+    def variances(self) -> Array:
+        """Marginal variances (P,)."""
+        return self.variance
+
+    def solve(self, b: Array) -> Array:
+        """``Σ b``."""
+        out: Array = (self.variance if b.ndim == 1 else self.variance[:, None]) * b
+        return out
+
+    def quad(self, G: Array) -> Array:
+        """Weighted sum of squares."""
+        out: Array = self.variance @ G**2
+        return out
+
+    def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
+        """Independent draws."""
+        out: Array = np.sqrt(self.variance)[:, None] * rng.standard_normal(
+            (len(self.variance), n_samples)
+        )
+        return out
+
+
+def dense(
+    G: Array, beta: float, gamma: Array, truncation: Truncation, largest: float | None = None
+) -> Root:
+    """Posterior with precision ``β G + diag(gamma)`` for positive semidefinite ``G`` (P, P).
+
+    Untruncated, the matrix is whitened by the prior first: ``I + β Γ^(-1/2) G Γ^(-1/2)`` has no
+    eigenvalue below one however small the prior precision is. Truncated (or with a flat prior), the
+    eigendecomposition of the precision itself is cut at ``t̂``, relative to ``largest`` if given.
+    """
+    if truncation.threshold is None and np.all(gamma > 0):
+        s = 1.0 / np.sqrt(gamma)
+        K = beta * (G * s) * s[:, None]
+        K[np.diag_indices_from(K)] += 1.0
+        root = inverse_root(K)
+        if root is not None:
+            W, logdet = root
+            return Root(s[:, None] * W, logdet + float(np.sum(np.log(gamma))))
+    if gamma[0] > 0 and np.all(gamma == gamma[0]):
+        # one common prior precision moves every eigenvalue alike: adding it last loses no digit
+        lam, U = eigen(beta * G)
+        lam, noise = np.maximum(lam, 0.0) + gamma[0], 0.0
+    else:
+        lam, U = eigen(beta * G + np.diag(gamma))
+        noise = len(lam) * _EPS * float(lam[-1])
+    return _from_eigen(lam, U, truncation, noise, largest)
+
+
+def indefinite(H: Array, truncation: Truncation) -> Root:
+    """Posterior with precision ``H`` (P, P) on the directions where that is positive (or ≥ t̂)."""
+    lam, U = eigen(H)
+    return _from_eigen(lam, U, truncation, len(lam) * _EPS * float(np.abs(lam).max()), None)
+
+
+def _from_eigen(
+    lam: Array, U: Array, truncation: Truncation, noise: float, largest: float | None
+) -> Root:
+    kept = truncation.kept(lam, float(lam[-1]) if largest is None else largest, noise)
+    W = U[:, kept] / np.sqrt(lam[kept])
+    return Root(W, float(np.sum(np.log(lam[kept]))), int(np.sum(~kept)))

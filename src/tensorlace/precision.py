@@ -1,0 +1,245 @@
+"""Noise precision β and prior precisions γ: fixed, the paper's Gamma-VI, or evidence (MacKay).
+
+Prior precisions come in groups of weights that share one. Every update starts from the prior: the
+recursion printed in the paper's appendix A.2, a^(t) = a^(t-1) + N/2, would count the data once per
+round.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from tensorlace.bases.basis import Array
+
+__all__ = [
+    "Evidence",
+    "Fixed",
+    "GammaVI",
+    "Groups",
+    "Moments",
+    "Policy",
+    "log_evidence",
+    "one_group",
+    "per_column",
+    "per_column_and_order",
+    "per_order",
+    "per_rank_term",
+]
+
+LARGEST_NOISE_PRECISION = 1e12
+"""For a target of unit variance: residuals below 1e-6 standard deviations count as none."""
+
+SMALLEST_PRIOR, LARGEST_PRIOR = 1e-10, 1e10
+
+
+@final
+@dataclass(frozen=True)
+class Groups:
+    """Which weights share a prior precision.
+
+    Attributes
+    ----------
+    index : (P,) int array
+        Group of each weight, in the order of the weight vector.
+    count : (n_groups,) array
+        Weights per group.
+    column : (n_groups,) int array or None
+        Column of each group when groups belong to columns. The response only sees the product of
+        the columns' scales, so a common factor per column is arbitrary and must be pinned.
+    """
+
+    index: npt.NDArray[np.intp]
+    count: Array
+    column: npt.NDArray[np.intp] | None = None
+
+    def total(self, values: Array) -> Array:
+        """Sum of ``values`` (P,) per group."""
+        return np.bincount(self.index, weights=values, minlength=len(self.count))
+
+    def pinned(self, gamma: Array) -> Array:
+        """Same prior up to a factor per column: all columns get the same geometric mean."""
+        if self.column is None:
+            return gamma
+        log = np.log(gamma)
+        size = np.bincount(self.column, weights=self.count)
+        mean = np.bincount(self.column, weights=self.count * log) / size
+        return np.exp(log - mean[self.column] + mean.mean())
+
+
+def _groups(
+    sizes: Sequence[int], rank: int, label: str, column: bool = False
+) -> Groups:
+    """Number the distinct values of ``label``: letters of d, r, i that a group is made of."""
+    grid = [np.stack(np.meshgrid([d], range(rank), range(n), indexing="ij")).reshape(3, -1)
+            for d, n in enumerate(sizes)]
+    d, r, i = np.concatenate(grid, axis=1)
+    keys = np.stack([{"d": d, "r": r, "i": i}[letter] for letter in label] or [0 * d])
+    distinct, index, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    of_column = distinct[0].astype(np.intp) if column else None
+    return Groups(index.ravel().astype(np.intp), count.astype(float), of_column)
+
+
+def one_group(sizes: Sequence[int], rank: int) -> Groups:
+    """One prior precision for all weights, eq. (prior_weights)."""
+    return _groups(sizes, rank, "")
+
+
+def per_column(sizes: Sequence[int], rank: int) -> Groups:
+    """One per column."""
+    return _groups(sizes, rank, "d", column=True)
+
+
+def per_order(sizes: Sequence[int], rank: int) -> Groups:
+    """One per order of basis function, shared by the columns."""
+    return _groups(sizes, rank, "i")
+
+
+def per_column_and_order(sizes: Sequence[int], rank: int) -> Groups:
+    """One per column and order: smoothness is learnt column by column."""
+    return _groups(sizes, rank, "di", column=True)
+
+
+def per_rank_term(sizes: Sequence[int], rank: int) -> Groups:
+    """One per rank-one term: terms that are not needed switch off."""
+    return _groups(sizes, rank, "r")
+
+
+@final
+@dataclass(frozen=True)
+class Moments:
+    """What an update may look at.
+
+    Attributes
+    ----------
+    n : float
+        Total weight of the rows.
+    rss, expected_rss : float
+        Residual sum of squares at the MAP; its posterior expectation.
+    determined : float
+        Effective number of Bayesian weights, ``Σ (1 - Γ_kk Σ_kk)``.
+    count, square, spread, group_determined : (n_groups,) arrays
+        Number of weights, ``‖v_g‖²``, ``tr Σ_g`` and effective number per group.
+    """
+
+    n: float
+    rss: float
+    expected_rss: float
+    determined: float
+    count: Array
+    square: Array
+    spread: Array
+    group_determined: Array
+
+
+class Policy(ABC):
+    """How a precision is found."""
+
+    learns: bool
+
+    @abstractmethod
+    def start(self, default: float) -> float:
+        """First value."""
+
+    @abstractmethod
+    def noise(self, m: Moments, beta: float) -> float:
+        """Next noise precision."""
+
+    @abstractmethod
+    def prior(self, m: Moments, gamma: Array) -> Array:
+        """Next prior precision per group."""
+
+
+@final
+@dataclass(frozen=True)
+class Fixed(Policy):
+    """A precision that is known."""
+
+    value: float
+    learns: bool = False
+
+    def start(self, default: float) -> float:
+        """The value."""
+        return self.value
+
+    def noise(self, m: Moments, beta: float) -> float:
+        """The value."""
+        return beta
+
+    def prior(self, m: Moments, gamma: Array) -> Array:
+        """The value."""
+        return gamma
+
+
+@final
+@dataclass(frozen=True)
+class GammaVI(Policy):
+    """Mean-field variational inference with a Gamma(a, b) prior on the precision, appendix A.2."""
+
+    a: float = 1e-6
+    b: float = 1e-6
+    learns: bool = True
+
+    def start(self, default: float) -> float:
+        """Not informed yet."""
+        return default
+
+    def noise(self, m: Moments, beta: float) -> float:
+        """Mean of q(β), eq. (noise_precision)."""
+        value = (self.a + 0.5 * m.n) / (self.b + 0.5 * m.expected_rss)
+        return float(min(value, LARGEST_NOISE_PRECISION))
+
+    def prior(self, m: Moments, gamma: Array) -> Array:
+        """Mean of q(γ), eq. (weights_precision)."""
+        value = (self.a + 0.5 * m.count) / (self.b + 0.5 * (m.square + m.spread))
+        return np.clip(value, SMALLEST_PRIOR, LARGEST_PRIOR)
+
+
+@final
+@dataclass(frozen=True)
+class Evidence(Policy):
+    """MacKay's fixed point of the Laplace evidence."""
+
+    learns: bool = True
+
+    def start(self, default: float) -> float:
+        """Not informed yet."""
+        return default
+
+    def noise(self, m: Moments, beta: float) -> float:
+        """``(N - Σ(1 - Γ_kk Σ_kk)) / ‖r‖²``; at least half a degree of freedom is left for noise."""
+        free = max(m.n - m.determined, 0.5)
+        return float(min(free / max(m.rss, free / LARGEST_NOISE_PRECISION), LARGEST_NOISE_PRECISION))
+
+    def prior(self, m: Moments, gamma: Array) -> Array:
+        """``Σ_g (1 - Γ_kk Σ_kk) / ‖v_g‖²``."""
+        determined = np.maximum(m.group_determined, 1e-9 * m.count)
+        return np.clip(
+            determined / np.maximum(m.square, determined / LARGEST_PRIOR),
+            SMALLEST_PRIOR,
+            LARGEST_PRIOR,
+        )
+
+
+def log_evidence(
+    n: float, rss: float, beta: float, v: Array, gamma: Array, logdet: float, n_dropped: int
+) -> float:
+    """Laplace evidence ``log p(y | β, γ)`` of the Bayesian weights ``v`` (P,).
+
+    ``N/2 log β - β/2 ‖r‖² + ½ Σ log γ - ½ vᵀΓv - ½ log|H| - N/2 log 2π``; dropped directions count
+    as if the rows said nothing about them. A flat prior has no evidence: minus infinity.
+    """
+    if np.any(gamma <= 0):
+        return -np.inf
+    log_prior = float(np.sum(np.log(gamma)))
+    dropped = n_dropped * log_prior / len(gamma)
+    return 0.5 * (
+        n * np.log(beta / (2.0 * np.pi))
+        - beta * rss
+        + log_prior
+        - float(gamma @ (v * v))
+        - (logdet + dropped)
+    )

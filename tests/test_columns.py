@@ -1,0 +1,183 @@
+"""A column is a warp and a basis; fit_columns sizes both."""
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tensorlace.bases import (
+    BSpline,
+    Chebyshev,
+    Cosine,
+    Fourier,
+    Indicator,
+    Legendre,
+    Polynomial,
+    Sine,
+    UnitPolynomial,
+)
+from tensorlace.columns import Column, Columns, fit_columns
+from tensorlace.errors import InputError
+from tensorlace.warps import Codes, Identity, MinMax, Mixed, Quantile, Standardise
+
+BOUNDED = (Cosine, Sine, Fourier, BSpline)
+FREE = (UnitPolynomial, Polynomial, Chebyshev, Legendre)
+
+
+def make_indicator(n):
+    return Indicator(n)
+
+
+def fit(x, basis, warp, n=5, w=None):
+    """One column named ``age``."""
+    X = np.asarray(x, dtype=float)[:, None]
+    return fit_columns(X, w, n_basis=(n,), bases=(basis,), warps=(warp,), names=("age",))
+
+
+@pytest.mark.parametrize("basis", [*BOUNDED, *FREE])
+@pytest.mark.parametrize("warp", [MinMax, Quantile, Mixed])
+def test_interval_warps_fill_the_home_interval(basis, warp):
+    x = np.random.default_rng(0).lognormal(size=40)
+    column = fit(x, basis, warp).columns[0]
+    u = column.variable(x)
+    assert (u.min(), u.max()) == basis.interval
+    low, high = basis.interval
+    assert np.allclose(u, low + (high - low) * column.warp(x), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("basis", FREE)
+@pytest.mark.parametrize("warp", [Standardise, Identity])
+def test_other_warps_are_left_as_they_are(basis, warp):
+    x = np.random.default_rng(1).normal(size=40)
+    column = fit(x, basis, warp).columns[0]
+    assert np.array_equal(column.variable(x), column.warp(x))
+
+
+@pytest.mark.parametrize("basis", BOUNDED)
+@pytest.mark.parametrize("warp", [Standardise, Identity, Codes])
+def test_bounded_basis_after_unbounded_warp_is_refused(basis, warp):
+    with pytest.raises(InputError) as caught:
+        fit(np.arange(9.0), basis, warp)
+    message = str(caught.value)
+    for part in ("'age'", basis.name, warp.__name__, "MinMax, Quantile or Mixed", "Chebyshev"):
+        assert part in message
+
+
+@pytest.mark.parametrize("warp", [Standardise, MinMax, Quantile, Mixed, Codes, Identity])
+@pytest.mark.parametrize("make", [Indicator, partial(Indicator), make_indicator])
+def test_indicator_counts_its_categories(make, warp):
+    x = np.array([4.0, 2.0, 4.0, 8.0, 2.0])
+    columns = fit(x, make, warp, n=0)  # the wanted number is ignored
+    assert isinstance(columns.columns[0].warp, Codes)
+    assert columns.sizes == (3,)
+    U = columns.variables(np.array([[8.0], [2.0], [5.0]]))
+    assert U.tolist() == [[2.0, 0.0, -1.0]]
+    assert columns.outside(np.array([[8.0], [5.0]])).tolist() == [[False], [True]]
+
+
+def test_indicator_sees_only_rows_with_weight():
+    columns = fit([1.0, 2.0, 3.0], Indicator, Codes, w=np.array([1.0, 0.0, 2.0]))
+    assert columns.sizes == (2,)
+
+
+@pytest.mark.parametrize("basis", [*BOUNDED, *FREE])
+@pytest.mark.parametrize("w", [None, np.array([1.0, 0.5, 0.0])])
+def test_constant_column_gets_the_smallest_basis(basis, w):
+    x = [7.0, 7.0, 7.0 if w is None else 9.0]
+    columns = fit(x, basis, MinMax, n=12, w=w)
+    assert columns.sizes == (4 if basis is BSpline else 1,)
+    column = columns.columns[0]
+    phi = column.basis.phi(column.variable(np.array([7.0, 123.0, -1e300])))
+    assert np.all(phi == phi[:, :1])  # whatever the value, the same features
+
+
+def test_constant_column_keeps_the_parameters_of_its_basis():
+    columns = fit([3.0, 3.0], partial(BSpline, degree=1), MinMax, n=9)
+    assert columns.columns[0].basis == BSpline(2, degree=1)
+    columns = fit([3.0, 3.0], partial(Cosine, lengthscale=0.5), MinMax, n=9)
+    assert columns.columns[0].basis == Cosine(1, lengthscale=0.5)
+    assert fit([3.0, 3.0], Chebyshev, Standardise).sizes == (1,)
+
+
+def table():
+    rng = np.random.default_rng(2)
+    X = np.column_stack(
+        [rng.normal(size=30), rng.integers(0, 3, 30), rng.uniform(size=30), np.ones(30)]
+    )
+    columns = fit_columns(
+        X,
+        None,
+        n_basis=(4, 1, 6, 5),
+        bases=(Chebyshev, Indicator, partial(BSpline, degree=2), Cosine),
+        warps=(Standardise, MinMax, Quantile, Mixed),
+        names=("a", "b", "c", "d"),
+    )
+    return X, columns
+
+
+def test_table():
+    X, columns = table()
+    assert columns.n_columns == 4
+    assert columns.sizes == (4, 3, 6, 1)
+    assert [column.name for column in columns.columns] == ["a", "b", "c", "d"]
+    U = columns.variables(X)
+    assert U.shape == (4, 30)
+    assert U.dtype == np.float64
+    assert U.flags.c_contiguous
+    for d, column in enumerate(columns.columns):
+        assert np.array_equal(U[d], column.variable(X[:, d]))
+    assert np.array_equal(columns.variables(np.asfortranarray(X)), U)
+    assert np.array_equal(pickle.loads(pickle.dumps(columns)).variables(X), U)
+    assert columns.variables(X[:0]).shape == (4, 0)
+    assert not columns.outside(X).any()
+    assert columns.outside(X + 100.0).all()
+    assert columns.outside(X[:0]).shape == (0, 4)
+
+
+def test_table_is_left_alone():
+    X, columns = table()
+    before = X.copy()
+    columns.variables(X)
+    fit(X[:, 0], Chebyshev, Identity).variables(X[:, :1])
+    assert np.array_equal(X, before)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (5,), (4, 5)])
+def test_wrong_number_of_columns(shape):
+    _, columns = table()
+    for f in (columns.variables, columns.outside):
+        with pytest.raises(InputError, match=r"4 columns: give an array of shape \(rows, 4\)"):
+            f(np.zeros(shape))
+
+
+def test_wrong_lengths():
+    with pytest.raises(InputError, match=r"\(3, 2\).*'warps': 1.*one per column"):
+        fit_columns(
+            np.zeros((3, 2)),
+            None,
+            n_basis=(1, 1),
+            bases=(Cosine, Cosine),
+            warps=(MinMax,),
+            names=("a", "b"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("x", "n", "basis", "part"),
+    [
+        ([1.0, np.nan], 3, Cosine, "not finite"),
+        ([1.0, 2.0], 3, BSpline, "at least 4"),
+        ([1.0, 2.0], 0, Legendre, "at least 1"),
+        ([], 3, Legendre, "1 or more rows"),
+    ],
+)
+def test_errors_name_the_column(x, n, basis, part):
+    with pytest.raises(InputError, match=f"column 'age': .*{part}"):
+        fit(x, basis, MinMax, n=n)
+
+
+def test_values_of_a_column_by_hand():
+    column = Column(MinMax.fit(np.array([10.0, 30.0])), Legendre(2), "x")
+    assert column.variable(np.array([10.0, 25.0, 40.0])).tolist() == [-1.0, 0.5, 2.0]
+    assert Columns((column,)).sizes == (2,)
