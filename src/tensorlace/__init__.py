@@ -1,6 +1,6 @@
 """tensorlace: regression on tables that knows how sure it is."""
 
-# metrics soon
+from tensorlace import metrics
 from tensorlace.errors import (
     CurvatureWarning,
     IllConditionedWarning,
@@ -23,5 +23,5 @@ __all__ = [
     "SizeError",
     "TNKMRegressor",
     "TensorlaceError",
-
+    "metrics",
 ]

@@ -31,15 +31,12 @@ class CoreSystem:
         ``A^T A``.
     residual : (R, I) array
         ``A^T (y - f)`` at the present core.
-    target : (R, I) array
-        ``A^T y``, the scale against which the gradient is small.
     rss : float
         Weighted residual sum of squares at the present core.
     """
 
     gram: Array
     residual: Array
-    target: Array
     rss: float
 
 
@@ -91,13 +88,12 @@ def core_system(
         return (
             moments(block.psi(d), Z),
             (Z * weighted) @ phi.T,
-            (Z * block.weighted(block.y)) @ phi.T,
             np.array(weighted @ residual),
         )
 
-    M, residual, target, rss = rows.reduce(kernel)
+    M, residual, rss = rows.reduce(kernel)
     gram = expand(M, rows.bases[d].closure(), cores[d].shape[0])
-    return CoreSystem(gram, residual, target, float(rss))
+    return CoreSystem(gram, residual, float(rss))
 
 
 def sweep(rows: Rows, cores: Cores, beta: float, gamma: Cores) -> tuple[Cores, Info]:
@@ -129,7 +125,8 @@ def sweep(rows: Rows, cores: Cores, beta: float, gamma: Cores) -> tuple[Cores, I
         solution = solve(H, slope.ravel())
         step = solution.x
         gradient += float(np.sum(slope**2))
-        scale += float(np.sum(system.target**2) + np.sum((ridge * cores[d]) ** 2))
+        target = system.residual.ravel() + system.gram @ cores[d].ravel()  # A^T y
+        scale += float(target @ target + np.sum((ridge * cores[d]) ** 2))
         rcond = min(rcond, solution.rcond)
         # the residual is quadratic in this core, so its new size needs no pass over the rows
         rss = system.rss - float(step @ (2.0 * system.residual.ravel() - system.gram @ step))

@@ -1,8 +1,9 @@
-"""The one place where strings become objects, and where sizes are checked before memory is taken."""
+"""The one place where strings become objects and where sizes are checked beforehand."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar, final
 
 import numpy as np
@@ -14,7 +15,6 @@ from tensorlace.curvature import GGN, BlockDiagonal, Curvature, Diag, Full, Last
 from tensorlace.errors import InputError, SizeError
 from tensorlace.gauss_newton import GaussNewton
 from tensorlace.inference import Settings
-from tensorlace.posterior import Truncation
 from tensorlace.precision import (
     Evidence,
     Fixed,
@@ -28,6 +28,7 @@ from tensorlace.precision import (
     per_rank_term,
 )
 from tensorlace.solver import Solver
+from tensorlace.truncation import Truncation
 
 __all__ = [
     "BASES",
@@ -45,12 +46,16 @@ __all__ = [
 T = TypeVar("T")
 V = TypeVar("V")
 
+_SMOOTH = 0.5
+"""Length scale of the default cosine basis, in units of the column's range: smooth functions are
+cheap a priori, wiggles are not. Without it products of ten columns overfit."""
+
 BASES: Mapping[str, Callable[[int], Basis]] = {
     "unit_polynomial": bases.UnitPolynomial,
     "polynomial": bases.Polynomial,
     "chebyshev": bases.Chebyshev,
     "legendre": bases.Legendre,
-    "cosine": bases.Cosine,
+    "cosine": partial(bases.Cosine, lengthscale=_SMOOTH),
     "sine": bases.Sine,
     "fourier": bases.Fourier,
     "bspline": bases.BSpline,
@@ -146,7 +151,13 @@ class Config:
         _check_size(sizes, self.rank, self.curvature, solver, n_rows)
         noise = self.noise
         if isinstance(noise, Fixed):
-            noise = Fixed(noise.value * target_scale**2)
+            value = noise.value * target_scale * target_scale
+            if not 0.0 < value < np.inf:
+                raise InputError(
+                    f"noise_precision={noise.value:g} is out of range for a target with standard "
+                    f"deviation {target_scale:g}: give 1 / variance of the noise, or rescale y"
+                )
+            noise = Fixed(value)
         return Settings(
             rank=self.rank,
             solver=solver,
@@ -165,12 +176,14 @@ def curvature_named(name: str, core: int | None, n_columns: int) -> Curvature:
     if name != "last":
         return CURVATURES[name]
     if core is not None and not -n_columns <= core < n_columns:
-        raise InputError(f"core={core} does not exist: X has {n_columns} columns, so -1 is the last")
+        raise InputError(
+            f"core={core} does not exist: X has {n_columns} columns, so -1 is the last"
+        )
     return Last(core)
 
 
 def policy_named(value: str | float) -> Policy:
-    """"evidence", "vi" or a number."""
+    """Look up "evidence" or "vi", or fix the precision to a number."""
     return POLICIES[value] if isinstance(value, str) else Fixed(float(value))
 
 
@@ -213,7 +226,6 @@ def _check_size(
         raise SizeError(
             f"rank={rank} with up to {largest} basis functions on {len(sizes)} columns "
             f"({P:,} weights) needs about {total / 1e9:,.1f} GB, mostly for the {worst.what}, and "
-            f"{limit / 1e9:,.1f} GB may be used: lower rank or n_basis, or take curvature='last' or "
-            f"'diag' with solver='als'"
+            f"{limit / 1e9:,.1f} GB may be used: lower rank or n_basis, or take "
+            f"curvature='last' or 'diag' with solver='als'"
         )
-

@@ -20,16 +20,9 @@ from tensorlace.linearisation import (
     residual_squares,
 )
 from tensorlace.networks import Cores, environments, factors
-from tensorlace.posterior import (
-    Blocks,
-    Diagonal,
-    LowRank,
-    Posterior,
-    Truncation,
-    dense,
-    indefinite,
-)
+from tensorlace.posterior import Blocks, Diagonal, LowRank, Posterior
 from tensorlace.rows import Block, Rows, Statistic
+from tensorlace.truncation import Truncation, dense, indefinite
 
 __all__ = ["GGN", "BlockDiagonal", "Curvature", "Diag", "Evaluated", "Full", "Last"]
 
@@ -51,7 +44,7 @@ class Evaluated(ABC):
 
     @abstractmethod
     def expected_rss(self, posterior: Posterior) -> float:
-        """``E‖y - f‖²`` under the linearised posterior: ``rss + tr(A Σ Aᵀ)``, eq. (noise_precision)."""
+        """``E‖y - f‖² = rss + tr(A Σ Aᵀ)`` of the linearised model, eq. (noise_precision)."""
 
 
 class Curvature(ABC):
@@ -63,7 +56,7 @@ class Curvature(ABC):
 
     @abstractmethod
     def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
-        """Sum over the rows at ``cores``; ``linear`` may hold a linearisation made there already."""
+        """Sum over the rows at ``cores``, where a linearisation ``linear`` may exist already."""
 
 
 @final
@@ -117,8 +110,7 @@ class _Grams(Evaluated):
                 for G, g in zip(self.grams, parts, strict=True)
             )
         posteriors = tuple(
-            dense(G, beta, g, truncation, largest)
-            for G, g in zip(self.grams, parts, strict=True)
+            dense(G, beta, g, truncation, largest) for G, g in zip(self.grams, parts, strict=True)
         )
         return posteriors[0] if len(posteriors) == 1 else Blocks(posteriors)
 
@@ -168,7 +160,7 @@ class GGN(Curvature):
 @final
 @dataclass(frozen=True)
 class Full(Curvature):
-    """The Hessian itself (the paper's theorem): GGN plus a residual term off the diagonal blocks."""
+    """The Hessian itself (the paper's theorem): GGN plus a residual term between columns."""
 
     def bayesian_cores(self, D: int) -> tuple[int, ...]:
         """All."""
@@ -209,14 +201,10 @@ class Diag(Curvature):
         def kernel(block: Block) -> Statistic:
             phi = block.features()
             Z = environments(factors(cores, phi))
-            return tuple(
-                (z * z) @ block.weighted(p * p).T for z, p in zip(Z, phi, strict=True)
-            )
+            return tuple((z * z) @ block.weighted(p * p).T for z, p in zip(Z, phi, strict=True))
 
         squares = rows.reduce(kernel)
-        return _Squares(
-            np.concatenate([s.ravel() for s in squares]), residual_squares(rows, cores)
-        )
+        return _Squares(np.concatenate([s.ravel() for s in squares]), residual_squares(rows, cores))
 
 
 @final

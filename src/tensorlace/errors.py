@@ -1,4 +1,4 @@
-"""The errors and warnings of tensorlace: each says which quantity, how large it is and what to do."""
+"""Errors and warnings of tensorlace: which quantity, how large it is and what to do."""
 
 __all__ = [
     "CurvatureWarning",

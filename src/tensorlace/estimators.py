@@ -1,8 +1,7 @@
 """The scikit-learn estimator and nothing else: arguments in, attributes out."""
 
-import sys
-import warnings
 from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -10,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
@@ -22,18 +20,15 @@ from sklearn.utils.validation import (
 
 from tensorlace import config
 from tensorlace.bases.basis import Array
-from tensorlace.errors import CurvatureWarning, IllConditionedWarning
+from tensorlace.errors import InputError
 from tensorlace.fitting import fit_machines
-from tensorlace.inference import Progress
 from tensorlace.machines import KernelMachine
-from tensorlace.posterior import Truncation
 from tensorlace.predictive import Distribution, Mixture
-from tensorlace.solver import Info
+from tensorlace.reporting import progress_printer, warn_about
 from tensorlace.tables import column_names, numeric_table, numeric_target
+from tensorlace.truncation import Truncation
 
 __all__ = ["TNKMRegressor"]
-
-_PER_COLUMN = ["array-like", tuple, list]
 
 
 class TNKMRegressor(RegressorMixin, BaseEstimator):
@@ -75,9 +70,10 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
     noise_precision : "evidence", "vi" or float, default="evidence"
         1 / noise variance, in units of y; or how to find it.
     prior_precision : "evidence", "vi" or float, default="evidence"
-        Precision of the weights for a target of unit variance; or how to find it. 0 is a flat prior.
-    prior_groups : {"order", "all", "column", "column_order", "rank"}, default="order"
-        Weights that share a prior precision.
+        Precision of the weights for a target of unit variance, or how to find it; 0 is flat.
+    prior_groups : {"all", "column", "order", "column_order", "rank"}, default="all"
+        Weights that share a prior precision: all of them, those of a column, of an order of basis
+        function, of both, or of a rank-one term.
     n_members : int, default=1
         Independent restarts; predictions are their mixture.
     max_sweeps : int, default=300
@@ -167,7 +163,7 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
         relative_threshold: bool = False,
         noise_precision: str | float = "evidence",
         prior_precision: str | float = "evidence",
-        prior_groups: str = "order",
+        prior_groups: str = "all",
         n_members: int = 1,
         max_sweeps: int = 300,
         tol: float = 1e-6,
@@ -237,7 +233,7 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
         """
         table = numeric_table(self, X, reset=True)
         if y is None:
-            raise ValueError("y is None: this estimator requires y to be passed, but it is None")
+            raise InputError("TNKMRegressor requires y to be passed, but the target y is None")
         target = _check_y(numeric_target(y), y_numeric=True, estimator=self).astype(np.float64)
         check_consistent_length(table, target)
         weight = None
@@ -256,20 +252,18 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
             names=column_names(self, table.shape[1]),
             seeds=seeds,
             threads=effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs),
-            progress=self._progress,
+            progress=partial(progress_printer, verbose=self.verbose, n_members=self.n_members),
         )
         fits = [machine.fit for machine in self.machines_]
         scale = self.machines_[0].target.scale
         self.log_evidence_ = float(np.mean([f.log_evidence for f in fits]))
-        self.noise_precision_ = float(np.mean([f.beta for f in fits])) / scale**2
+        self.noise_precision_ = float(np.mean([f.beta for f in fits])) / scale / scale
         self.n_iter_ = max(f.n_steps for f in fits)
         self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
-        self._warn()
+        warn_about(fits, tol=self.tol, full=self.curvature == "full" and self.threshold is None)
         return self
 
-    def predict(
-        self, X: Any, return_std: bool = False
-    ) -> Array | tuple[Array, Array]:
+    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Predictive mean (n,), and with ``return_std`` the standard deviation of a new y (n,)."""
         if return_std:
             dist = self.predict_dist(X)
@@ -316,8 +310,7 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
 
     def extrapolated(self, X: Any) -> npt.NDArray[np.bool_]:
         """Rows (n,) with a value beyond the training range of its column."""
-        mask: npt.NDArray[np.bool_] = self.machines_[0].columns.outside(self._table(X)).any(axis=1)
-        return mask
+        return np.any(self.machines_[0].columns.outside(self._table(X)), axis=1)
 
     def _table(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -338,44 +331,3 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
             max_steps=self.max_sweeps,
             tol=self.tol,
         )
-
-    def _progress(self, member: int) -> Progress | None:
-        every = {0: 0, 1: 10}.get(int(self.verbose), 1)
-
-        def report(step: int, info: Info, beta: float) -> None:
-            if step % every == 0:
-                print(
-                    f"[tensorlace] member {member + 1}/{self.n_members} step {step} "
-                    f"objective {info.objective:.8g} gradient {info.gradient:.1e} "
-                    f"noise std {beta**-0.5:.4g}",
-                    file=sys.stderr,
-                )
-
-        return report if every else None
-
-    def _warn(self) -> None:
-        fits = [machine.fit for machine in self.machines_]
-        worst = max(f.gradient for f in fits)
-        if worst > self.tol:
-            warnings.warn(
-                f"the MAP was not reached in {self.n_iter_} steps: relative gradient {worst:.1e} > "
-                f"tol={self.tol:g}. Raise max_sweeps or tol, or give the weights a stronger prior",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        rcond = min(f.rcond for f in fits)
-        if rcond < np.finfo(float).eps:
-            warnings.warn(
-                f"normal equations are singular to working precision (reciprocal condition "
-                f"{rcond:.1e}): use an orthogonal basis such as 'chebyshev', fewer basis functions, "
-                f"or prior_precision > 0",
-                IllConditionedWarning,
-                stacklevel=3,
-            )
-        if self.curvature == "full" and self.threshold is None and self.n_dropped_:
-            warnings.warn(
-                f"the full Hessian has {self.n_dropped_} directions without positive curvature; "
-                f"they count as certain. curvature='ggn' has none",
-                CurvatureWarning,
-                stacklevel=3,
-            )

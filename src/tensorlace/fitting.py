@@ -54,7 +54,12 @@ def fit_machines(
             weight = None
     target = Standardise.fit(y, weight)
     columns = fit_columns(
-        X, weight, n_basis=config.n_basis, bases=config.bases, warps=config.warps, names=tuple(names)
+        X,
+        weight,
+        n_basis=config.n_basis,
+        bases=config.bases,
+        warps=config.warps,
+        names=tuple(names),
     )
     settings = config.settings(columns.sizes, len(y), target.scale)
     bases = [column.basis for column in columns.columns]

@@ -49,6 +49,15 @@ def _direction(
     return Solution(slope / ridge - scaled @ inner.x, inner.rcond)
 
 
+def _damping_unit(linear: Linearisation, beta: float, g: Array) -> Array:
+    """Scale of each weight: its prior precision or, under a flat prior, what the rows say of it."""
+    if np.all(g > 0):
+        return g
+    J = linear.rows
+    squares = np.diagonal(linear.dense_gram()) if J is None else np.einsum("pn,pn->p", J, J)
+    return np.where(g > 0, g, np.where(squares > 0, 1e-3 * beta * squares, 1.0))
+
+
 @final
 @dataclass(frozen=True)
 class GaussNewton(Solver):
@@ -85,10 +94,15 @@ class GaussNewton(Solver):
         scale = float(np.hypot(beta * np.linalg.norm(linear.target), np.linalg.norm(g * v)))
         gradient = float(np.linalg.norm(slope)) / scale if scale > 0 else 0.0
         here = 0.5 * (beta * linear.rss + float(g @ (v * v)))
-        E = residual_curvature(rows, cores) if self.second_order and gradient < _NEWTON_BELOW else None
+        E = (
+            residual_curvature(rows, cores)
+            if self.second_order and gradient < _NEWTON_BELOW
+            else None
+        )
         damping, rcond = max(state.damping, _SMALLEST_DAMPING), 1.0
+        unit = _damping_unit(linear, beta, g)
         for _ in range(_TRIES):
-            solution = _direction(linear, E, slope, beta, g + damping * np.where(g > 0, g, 1.0))
+            solution = _direction(linear, E, slope, beta, g + damping * unit)
             if E is not None and solution.rcond == 0.0:  # not positive definite after all
                 E = None
                 continue

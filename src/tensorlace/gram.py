@@ -41,7 +41,7 @@ def pair_products(Z: Array) -> Array:
 
 
 def moments(psi: Array, Z: Array) -> Array:
-    """``M`` (S, R(R+1)/2) of one row block from ``psi`` (S, n), weights included, and ``Z`` (R, n)."""
+    """``M`` (S, R(R+1)/2) of a block from weighted ``psi`` (S, n) and ``Z`` (R, n)."""
     return psi @ pair_products(Z).T
 
 

@@ -6,21 +6,25 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
+import numpy.typing as npt
 
 from tensorlace.als import core_system
 from tensorlace.bases.basis import Array
 from tensorlace.curvature import BlockDiagonal, Curvature, Evaluated, Last
 from tensorlace.linalg import solve
-from tensorlace.networks import Cores, from_vector, initialise, to_vector
-from tensorlace.posterior import Posterior, Truncation
+from tensorlace.networks import Cores, from_vector, to_vector
+from tensorlace.posterior import Posterior
 from tensorlace.precision import Groups, Moments, Policy, log_evidence
 from tensorlace.rows import Rows
 from tensorlace.solver import Info, Solver, State
+from tensorlace.truncation import Truncation
 
 __all__ = ["Fitted", "Progress", "Settings", "infer"]
 
 Progress = Callable[[int, Info, float], None]
 """Called with the number of steps made, what the last one saw, and the noise precision."""
+
+Indices = npt.NDArray[np.intp]
 
 FIRST_NOISE_PRECISION, FIRST_PRIOR_PRECISION = 10.0, 1.0
 WARM_UP_STEPS = 10
@@ -83,9 +87,7 @@ class Fitted:
         return self.curvature.bayesian_cores(len(self.cores))
 
 
-def infer(
-    rows: Rows, settings: Settings, cores: Cores, progress: Progress | None = None
-) -> Fitted:
+def infer(rows: Rows, settings: Settings, cores: Cores, progress: Progress | None = None) -> Fitted:
     """Fit from the given starting cores. Pure but for ``progress``.
 
     Parameters
@@ -124,9 +126,7 @@ class _Run:
         self.rows, self.settings, self.groups, self.state = rows, settings, groups, state
         self.progress = progress
         self.beta = settings.noise.start(FIRST_NOISE_PRECISION)
-        self.group_gamma = np.full(
-            len(groups.count), settings.prior.start(FIRST_PRIOR_PRECISION)
-        )
+        self.group_gamma = np.full(len(groups.count), settings.prior.start(FIRST_PRIOR_PRECISION))
         self.info = Info(objective=math.inf, gradient=math.inf, rss=math.inf)
         self.n_steps = 0
         self.rcond = 1.0
@@ -212,7 +212,7 @@ class _Run:
         return np.clip(1.0 - gamma * variances, 0.0, 1.0)
 
     def evaluate(self) -> tuple[Curvature, Evaluated]:
-        """Curvature at the present cores; a Last without a core gets the one of highest evidence."""
+        """Curvature at the present cores; Last without a core gets that of highest evidence."""
         curvature, cores = self.settings.curvature, self.state.cores
         if curvature == Last(None):
             curvature = Last(self.best_core())
@@ -230,7 +230,7 @@ class _Run:
             scores.append(self.evidence(stat, posterior, which))
         return int(np.argmax(scores))
 
-    def evidence(self, stat: Evaluated, posterior: Posterior, which: np.ndarray) -> float:
+    def evidence(self, stat: Evaluated, posterior: Posterior, which: Indices) -> float:
         """Laplace evidence of the Bayesian weights."""
         return log_evidence(
             self.rows.total_weight,
@@ -248,7 +248,9 @@ class _Run:
         bayesian = curvature.bayesian_cores(len(self.state.cores))
         if isinstance(curvature, Last):
             # exact given the other cores: put the Bayesian core at its own posterior mean
-            self.state = replace(self.state, cores=self.at_conditional_mean(bayesian[0]), linear=None)
+            self.state = replace(
+                self.state, cores=self.at_conditional_mean(bayesian[0]), linear=None
+            )
             stat = curvature.evaluate(self.rows, self.state.cores, None)
         which = _weights(self.state.cores, bayesian)
         gamma = self.group_gamma[self.groups.index][which]
@@ -264,9 +266,16 @@ class _Run:
             rss=stat.rss,
             n_steps=self.n_steps,
             gradient=self.info.gradient,
-            rcond=self.rcond,
+            rcond=self.rcond if np.all(self.group_gamma > 0) else self.core_rcond(),
             history=tuple(self.history),
         )
+
+    def core_rcond(self) -> float:
+        """Reciprocal condition of the worst core system; the damping of a step would hide it."""
+        cores, ridge = self.state.cores, [g / self.beta for g in self.gamma]
+        grams = [core_system(self.rows, cores, d).gram for d in range(len(cores))]
+        systems = [G + np.diag(g.ravel()) for G, g in zip(grams, ridge, strict=True)]
+        return min(solve(H, np.zeros(len(H))).rcond for H in systems)
 
     def at_conditional_mean(self, d: int, refinements: int = 2) -> Cores:
         """Cores with the d-th solved exactly for the others held."""
@@ -279,7 +288,7 @@ class _Run:
         return cores
 
 
-def _weights(cores: Cores, which: Sequence[int]) -> np.ndarray:
+def _weights(cores: Cores, which: Sequence[int]) -> Indices:
     """Positions in the weight vector of the weights of the cores ``which``."""
     starts = np.cumsum([0, *(V.size for V in cores)])
     return np.concatenate([np.arange(starts[d], starts[d + 1]) for d in which])

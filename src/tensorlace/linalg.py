@@ -11,6 +11,8 @@ from tensorlace.bases.basis import Array
 __all__ = ["Solution", "eigen", "inverse_root", "solve"]
 
 _EPS = float(np.finfo(float).eps)
+NOISE = 10.0 * _EPS
+"""Eigenvalues below P times this, in units of the largest, are zero: LAPACK errs by 4 P eps."""
 
 
 @final
@@ -36,7 +38,7 @@ def _equilibrate(H: Array) -> tuple[Array, Array]:
 
 
 def _cholesky(K: Array) -> tuple[Array, float] | None:
-    """Lower factor of ``K`` and its reciprocal condition estimate; None if not positive definite."""
+    """Lower factor of ``K`` and reciprocal condition estimate; None if not positive definite."""
     L, info = lapack.dpotrf(K, lower=1, clean=1)
     if info != 0:
         return None
@@ -58,7 +60,7 @@ def solve(H: Array, b: Array) -> Solution:
         x, _ = lapack.dpotrs(L, s * b, lower=1)
         return Solution(s * x, rcond)
     lam, U = eigh(K, check_finite=False)
-    kept = lam > len(lam) * _EPS * max(float(lam[-1]), 0.0)
+    kept = lam > len(lam) * NOISE * max(float(lam[-1]), 0.0)
     return Solution(s * (U[:, kept] @ ((U[:, kept].T @ (s * b)) / lam[kept])), 0.0)
 
 

@@ -66,9 +66,7 @@ class KernelMachine:
                 G = jacobian(self.fit.cores, phi, self.fit.bayesian_cores)
                 parts.append(predict(self.fit.cores, phi)[:, None] + G.T @ deviation)
             else:
-                parts.append(
-                    np.stack([predict(self._moved(d), phi) for d in deviation.T], axis=1)
-                )
+                parts.append(np.stack([predict(self._moved(d), phi) for d in deviation.T], axis=1))
         return np.concatenate(parts)
 
     @property

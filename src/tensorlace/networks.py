@@ -48,7 +48,7 @@ def factors(cores: Cores, phi: Phi) -> list[Array]:
 
 
 def predict(cores: Cores, phi: Phi) -> Array:
-    """Model response ``f`` (n,), eq. of Lemma A.1: the sum over rank terms of a product over columns.
+    """Model response ``f`` (n,), Lemma A.1: sum over rank terms of products over columns.
 
     >>> import numpy as np
     >>> V = (np.array([[1.0, 2.0]]), np.array([[3.0, 0.5]]))   # R = 1, D = 2, I = 2
@@ -64,7 +64,7 @@ def predict(cores: Cores, phi: Phi) -> Array:
 
 
 def suffixes(F: Sequence[Array]) -> list[Array | None]:
-    """Products to the right: entry d is ``F^(d+1) * ... * F^(D)`` (R, n), None for the last core."""
+    """Products to the right: entry d is ``F^(d+1) * ... * F^(D)``, None for the last core."""
     out: list[Array | None] = [None] * len(F)
     for d in range(len(F) - 2, -1, -1):
         right = out[d + 1]
@@ -73,7 +73,7 @@ def suffixes(F: Sequence[Array]) -> list[Array | None]:
 
 
 def combine(prefix: Array | None, suffix: Array | None, shape: tuple[int, int]) -> Array:
-    """Environment from the product to the left and the product to the right (None: empty product)."""
+    """Environment from the products to the left and to the right (None: empty product)."""
     if prefix is None:
         return np.ones(shape) if suffix is None else suffix
     return prefix if suffix is None else prefix * suffix
@@ -112,7 +112,10 @@ def balance(cores: Cores, gamma: Cores) -> Cores:
     cores; where they are zero the plain norm is balanced instead. Terms with a zero factor stay.
     """
     penalty = np.stack(
-        [np.sum((g if np.any(g) else 1.0) * V * V, axis=1) for V, g in zip(cores, gamma, strict=True)]
+        [
+            np.sum((g if np.any(g) else 1.0) * V * V, axis=1)
+            for V, g in zip(cores, gamma, strict=True)
+        ]
     )  # (D, R)
     alive = np.all(penalty > 0, axis=0) & np.all(np.isfinite(penalty), axis=0)
     log = np.log(np.where(alive, penalty, 1.0))

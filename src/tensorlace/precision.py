@@ -58,7 +58,8 @@ class Groups:
 
     def total(self, values: Array) -> Array:
         """Sum of ``values`` (P,) per group."""
-        return np.bincount(self.index, weights=values, minlength=len(self.count))
+        sums = np.bincount(self.index, weights=values, minlength=len(self.count))
+        return sums.astype(np.float64, copy=False)
 
     def pinned(self, gamma: Array) -> Array:
         """Same prior up to a factor per column: all columns get the same geometric mean."""
@@ -70,12 +71,12 @@ class Groups:
         return np.exp(log - mean[self.column] + mean.mean())
 
 
-def _groups(
-    sizes: Sequence[int], rank: int, label: str, column: bool = False
-) -> Groups:
+def _groups(sizes: Sequence[int], rank: int, label: str, column: bool = False) -> Groups:
     """Number the distinct values of ``label``: letters of d, r, i that a group is made of."""
-    grid = [np.stack(np.meshgrid([d], range(rank), range(n), indexing="ij")).reshape(3, -1)
-            for d, n in enumerate(sizes)]
+    grid = [
+        np.stack(np.meshgrid([d], range(rank), range(n), indexing="ij")).reshape(3, -1)
+        for d, n in enumerate(sizes)
+    ]
     d, r, i = np.concatenate(grid, axis=1)
     keys = np.stack([{"d": d, "r": r, "i": i}[letter] for letter in label] or [0 * d])
     distinct, index, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
@@ -210,9 +211,11 @@ class Evidence(Policy):
         return default
 
     def noise(self, m: Moments, beta: float) -> float:
-        """``(N - Σ(1 - Γ_kk Σ_kk)) / ‖r‖²``; at least half a degree of freedom is left for noise."""
+        """``(N - Σ(1 - Γ_kk Σ_kk)) / ‖r‖²``; noise keeps at least half a degree of freedom."""
         free = max(m.n - m.determined, 0.5)
-        return float(min(free / max(m.rss, free / LARGEST_NOISE_PRECISION), LARGEST_NOISE_PRECISION))
+        return float(
+            min(free / max(m.rss, free / LARGEST_NOISE_PRECISION), LARGEST_NOISE_PRECISION)
+        )
 
     def prior(self, m: Moments, gamma: Array) -> Array:
         """``Σ_g (1 - Γ_kk Σ_kk) / ‖v_g‖²``."""

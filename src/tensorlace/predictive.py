@@ -12,16 +12,14 @@ from scipy.special import erf, logsumexp, ndtr, ndtri
 from tensorlace.errors import InputError
 
 __all__ = ["Distribution", "Mixture", "Normal", "Samples"]
-
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, init=False, eq=False, slots=True)
 class Distribution(ABC):
-    """Predictive distributions of n rows, in each ``sum_m w_m N(mu_m, s_m^2)``.
+    """Predictive distributions of n rows: ``sum_m w_m N(mu_m, s_m^2)``, mu (M, n), w (M,).
 
-    ``s_m^2 = e_m^2 + a_m^2``: epistemic plus aleatoric variance; zero is legal (a point mass).
-    The arrays are (M, n), the weights (M,). Every ``y`` is a scalar or has shape (n,).
+    ``s_m^2 = e_m^2 + a_m^2``, epistemic plus aleatoric, may be 0. A ``y`` is a scalar or (n,).
     """
 
     means: Array
@@ -31,25 +29,25 @@ class Distribution(ABC):
 
     @abstractmethod
     def __init__(self, means: ArrayLike, e: ArrayLike, a: ArrayLike, weights: ArrayLike) -> None:
-        mu, w = np.asarray(means, dtype=float), np.asarray(weights, dtype=float)
+        mu, e, a, w = (np.asarray(x, dtype=float) for x in (means, e, a, weights))
         if mu.ndim != 2 or w.shape != mu.shape[:1]:
             raise InputError(f"need means (M, n) and weights (M,), got {mu.shape} and {w.shape}")
-        if (w < 0).any() or not abs(w.sum() - 1) <= 1e-12:
-            raise InputError(f"{w.size} weights must be >= 0 and sum to 1; they sum to {w.sum()}")
-        keep = slice(None) if w.all() else w > 0
-        for name, values in ("means", mu), ("epistemic_stds", e), ("aleatoric_stds", a):
-            x = np.asarray(values, dtype=float)
+        total, keep = w.sum(), slice(None) if w.all() else w > 0
+        if (w < 0).any() or not abs(total - 1) <= 1e-12:
+            raise InputError(f"{w.size} weights must be >= 0 and sum to 1; they sum to {total}")
+        for name, x in ("means", mu), ("epistemic_stds", e), ("aleatoric_stds", a):
             if x.shape not in ((), mu.shape):
                 raise InputError(f"{name} has shape {x.shape}; give {mu.shape} or a scalar")
             if bad := np.count_nonzero(~np.isfinite(x) | ((x < 0) & (name != "means"))):
                 raise InputError(f"{name} has {bad} of {x.size} values not finite or negative")
             object.__setattr__(self, name, np.broadcast_to(x, mu.shape)[keep])
-        object.__setattr__(self, "weights", w[keep] / w.sum())
+        rounded = abs(total - 1) <= w.size * np.finfo(float).eps
+        object.__setattr__(self, "weights", w[keep] if rounded else w[keep] / total)
 
     @property
     def mean(self) -> Array:
         """Mean, shape (n,)."""
-        return self.weights @ self.means
+        return np.asarray(sum(self.weights[:, None] * self.means))  # in the same order always
 
     @property
     def epistemic_std(self) -> Array:
@@ -93,11 +91,12 @@ class Distribution(ABC):
 
     def pdf(self, y: ArrayLike) -> Array:
         """``exp(logpdf(y))``, shape (n,)."""
-        return np.exp(self.logpdf(y))
+        with np.errstate(over="ignore"):
+            return np.exp(self.logpdf(y))
 
     def cdf(self, y: ArrayLike) -> Array:
         """``sum_m w_m Phi((y - mu_m) / s_m)``, shape (n,)."""
-        return self._by_rows(lambda y, w, mu, s: w @ ndtr(_z(y - mu, s)), y)
+        return self._by_rows(lambda y, w, mu, s: sum(w * ndtr(_z(y - mu, s))), y)
 
     def crps(self, y: ArrayLike) -> Array:
         """Continuous ranked probability score ``E|Y - y| - E|Y - Y'| / 2``, shape (n,)."""
@@ -121,7 +120,6 @@ class Distribution(ABC):
         return self._map(lambda x: x[:, rows])
 
     def __len__(self) -> int:
-        """Count the rows."""
         return len(self.means[0])
 
     def _map(self, f: Callable[[Array], Array], shift: float = 0.0) -> Self:
@@ -135,8 +133,9 @@ class Distribution(ABC):
             raise InputError(f"y has shape {target.shape}, the distribution has {len(self)} rows")
         target, step = np.broadcast_to(target, out.shape), max(1, 2**18 // len(self.weights))
         for b in (np.s_[..., i : i + step] for i in range(0, len(self), step)):  # bounds memory
-            s = np.hypot(self.epistemic_stds[b], self.aleatoric_stds[b])
-            out[b] = f(target[b], self.weights, self.means[b], s)
+            with np.errstate(all="ignore"):
+                s = np.hypot(self.epistemic_stds[b], self.aleatoric_stds[b])
+                out[b] = f(target[b], self.weights[:, None], self.means[b], s)
         return out
 
 
@@ -174,8 +173,7 @@ class Mixture(Distribution):
         w = np.full(len(ds), 1 / max(len(ds), 1)) if weights is None else np.asarray(weights)
         if len(set(map(len, ds))) != 1 or w.shape != (len(ds),) or Samples in map(type, ds):
             raise InputError(f"need Normals or Mixtures of equal length, got {kinds}, {w.shape}")
-        names = "means", "epistemic_stds", "aleatoric_stds"
-        mu, e, a = (np.concatenate([getattr(d, name) for d in ds]) for name in names)
+        mu, e, a = (np.concatenate([getattr(d, k) for d in ds]) for k in Distribution.__slots__[:3])
         return cls(mu, e, a, np.concatenate([v * d.weights for v, d in zip(w, ds, strict=True)]))
 
 
@@ -192,9 +190,10 @@ class Samples(Distribution):
         v = np.asarray(values, dtype=float)
         Distribution.__init__(self, v, 0.0, 0.0, np.full(v.shape[:1], 1 / max(1, *v.shape[:1])))
 
-    def _unknown(self, y: ArrayLike = 0.0) -> Array:  # noqa: ARG002
-        raise InputError("Samples have no density or noise part: use crps, or a Normal or Mixture")
+    def _unknown(self, y: ArrayLike = 0.0) -> Array:
+        raise InputError("Samples hold draws only, no density or noise part: use crps or a Mixture")
 
+    values = property(lambda self: self.means)
     logpdf = _unknown
     epistemic_std = aleatoric_std = property(_unknown)
 
@@ -207,16 +206,12 @@ class Samples(Distribution):
 
 
 def _z(d: Array, s: Array) -> Array:
-    """``d / s``, where for s = 0 it is -inf below d = 0 and +inf from there on."""
-    with np.errstate(all="ignore"):
-        return np.where((s == 0) & (d == 0), np.inf, d / s)
+    return np.where((s == 0) & (d == 0), np.inf, d / s)  # s = 0: the cdf steps to 1 at d = 0
 
 
 def _logpdf(y: Array, w: Array, mu: Array, s: Array) -> Array:
-    with np.errstate(all="ignore"):
-        z = (y - mu) / s
-        log_phi = np.where(s > 0, -0.5 * z * z - np.log(s), np.where(y == mu, np.inf, -np.inf))
-        return np.asarray(logsumexp(log_phi - 0.5 * np.log(2 * np.pi), axis=0, b=w[:, None]))
+    log_phi = np.where(s > 0, -0.5 * _z(y - mu, s) ** 2 - np.log(s), np.inf * (2 * (y == mu) - 1))
+    return np.asarray(logsumexp(log_phi - 0.5 * np.log(2 * np.pi), axis=0, b=w))
 
 
 def _mean_abs(d: Array, s: Array) -> Array:
@@ -228,30 +223,28 @@ def _crps(y: Array, w: Array, mu: Array, s: Array) -> Array:
     """Evaluate the form of Grimit et al. 2006; point masses by sorting, in positive terms."""
     if not s.any():
         d, order = mu - y, np.argsort(mu, axis=0)
-        d, v = np.take_along_axis(d, order, axis=0), w[order]
+        d, v = np.take_along_axis(d, order, axis=0), w[order, 0]
         return np.asarray(2 * (v * d * ((d > 0) - np.cumsum(v, axis=0) + v / 2)).sum(axis=0))
-    crps: Array = w @ _mean_abs(y - mu, s) - w**2 @ s / np.sqrt(np.pi)  # pairs of m with itself
+    crps = np.asarray(sum(w * (_mean_abs(y - mu, s) - w * s / np.sqrt(np.pi))))  # pairs (m, m)
     for m in range(1, len(w)):
-        crps -= w[m] * (w[:m] @ _mean_abs(mu[m] - mu[:m], np.hypot(s[m], s[:m])))
+        crps -= w[m] * sum(w[:m] * _mean_abs(mu[m] - mu[:m], np.hypot(s[m], s[:m])))
     return crps
 
 
 def _solve(q: Array, w: Array, mu: Array, s: Array) -> Array:
     """Quantile by Newton on ``Phi^-1(cdf(x)) = Phi^-1(q)`` in a bracket, else by bisection."""
     sign, z = np.where(q > 0.5, -1.0, 1.0), ndtri(q)  # the smaller tail keeps its digits
-    with np.errstate(all="ignore"):
-        own = np.where(s > 0, mu + s * z, mu)  # the quantile of each component
-        low, high, last = own.min(axis=0), own.max(axis=0), np.full(q.shape, np.inf)
-        x = np.clip(w @ own, low, high)
-        while np.any((low < high) & np.isfinite(z)):
-            t = _z(x - mu, s)
-            h = sign * ndtri(np.minimum(w @ ndtr(sign * t), 1.0))
-            low, high, gap = np.where(h < z, x, low), np.where(h < z, high, x), abs(h - z)
-            slope = w @ np.where(s > 0, np.exp(-0.5 * t * t) / s, 0.0)
-            new, middle = x - (h - z) * np.exp(-0.5 * h * h) / slope, low + (high - low) / 2
-            close = np.where(abs(new - x) <= np.spacing(abs(x)), 1e-8, 2e-15 * (1 + abs(z)))
-            low, high = np.where(gap < close, x, low), np.where(gap < close, x, high)
-            low = np.where((low < middle) & (middle < high), low, high)
-            newton = (low < new) & (new < high) & (2 * gap <= last)
-            x, last = np.where(newton, new, middle), gap
-    return np.asarray(np.where(q > 0, high, low))
+    own = np.where(s > 0, mu + s * z, mu)  # the quantile of each component
+    low = np.where(s > 0, own, np.nextafter(mu, -np.inf)).min(axis=0)  # just below a point mass
+    high, x, last = own.max(axis=0), np.asarray(sum(w * own)), np.full(q.shape, np.inf)
+    while np.any((np.nextafter(low, high) < high) & np.isfinite(high / 2 - low / 2)):
+        t = _z(x - mu, s)
+        h = sign * ndtri(np.minimum(sum(w * ndtr(sign * t)), 1.0))
+        low, high, gap = np.where(h < z, x, low), np.where(h < z, high, x), abs(h - z)
+        slope = sum(w * np.where(s > 0, np.exp(-0.5 * t * t) / s, 0.0))
+        new = x - (h - z) * np.exp(-0.5 * h * h) / slope
+        close = np.where(abs(new - x) <= np.spacing(abs(x)), 1e-8, 2e-15 * (1 + abs(z)))
+        found, newton = (gap < close) & (slope > 0), (low < new) & (new < high) & (2 * gap <= last)
+        low, high, last = np.where(found, x, low), np.where(found, x, high), gap
+        x = np.where(newton & ~found, new, low / 2 + high / 2)
+    return np.asarray(np.where(q > 0, high, own.min(axis=0)))

@@ -8,7 +8,7 @@ bit, on how many threads did the work.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -133,7 +133,7 @@ class Rows:
         self._threads = max(1, min(threads, -(-len(self.blocks) // BLOCKS_PER_LEAF)))
         self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
         self._blas = ThreadpoolController()
-        self._limit = None
+        self._limit: Any = None
 
     def __enter__(self) -> Self:
         """Hold BLAS to one thread: the threads are ours, and bits stay the same."""

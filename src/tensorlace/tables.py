@@ -71,8 +71,8 @@ def _blame_column(X: Any, error: Exception) -> None:
         except (ValueError, TypeError):
             row = next(k for k, v in enumerate(values) if not _is_number(v))
             raise InputError(
-                f"{_quoted(str(name))} is not numeric: row {row} has {values[row]!r}; encode or drop "
-                f"the column"
+                f"{_quoted(str(name))} is not numeric: row {row} has {values[row]!r}; encode "
+                f"or drop the column"
             ) from error
 
 

@@ -1,0 +1,51 @@
+# Every target sets up what it needs: only Python 3.11 and make are asked for.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+export SCIPY_ARRAY_API = 1
+
+.PHONY: demo test test-long lint bench lock clean
+.DEFAULT_GOAL := help
+
+help: ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+# Two environments: users' (core, plots) and developers' (everything), each from a lock with hashes.
+$(VENV)/.demo: requirements/demo.txt pyproject.toml
+	@$(PYTHON) -m venv $(VENV)
+	@echo "setting up: installing locked requirements for the demo ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/demo.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.test: requirements/test.txt pyproject.toml
+	@$(PYTHON) -m venv $(VENV)
+	@echo "setting up: installing locked requirements for the tests ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/test.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo ## Fit two data sets, print a table, save a figure in out/
+	$(BIN)/python -m tensorlace.demo
+
+test: $(VENV)/.test lint ## Lint and run the whole suite
+	$(BIN)/python -m pytest -q --durations=8
+
+test-long: $(VENV)/.test ## More seeds and cases than the everyday suite
+	$(BIN)/python -m pytest -q -m long
+
+lint: $(VENV)/.test ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test ## Measure; results go to results/bench/
+	$(BIN)/python -m benchmarks
+
+lock: ## Renew requirements/*.txt from pyproject.toml
+	$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra plots --extra build pyproject.toml -o requirements/demo.txt
+	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra test --extra plots --extra build pyproject.toml -o requirements/test.txt
+
+clean: ## Remove what was built
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
