@@ -14,7 +14,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # imports go one way: a module may import only from modules that stand before it
 ORDER = [
     *("errors", "bases", "warps", "columns"),
-    *("networks", "rows", "gram", "linalg", "linearisation", "solver", "als", "gauss_newton"),
+    *("networks", "gram", "rows", "linalg", "linearisation", "solver", "als", "gauss_newton"),
     *("posterior", "truncation", "curvature", "precision", "inference"),
     *("predictive", "machines", "metrics", "config", "fitting"),
     *("tables", "reporting", "estimators", "demo"),

@@ -126,9 +126,7 @@ def test_filip_in_chebyshev_polynomials(solver):
     x = [row[0] for row in X]
     fitted, coefficients = machine(x, y, 11, "chebyshev", "minmax", solver)
     (u,) = fitted.columns.variables(np.array([[float(t)] for t in x]))
-    design = [
-        [p[0] for p in basis_functions("chebyshev", [Fraction(t)], 11)] for t in u.tolist()
-    ]
+    design = [[p[0] for p in basis_functions("chebyshev", [Fraction(t)], 11)] for t in u.tolist()]
     assert digits(coefficients, least_squares(design, y)) >= 13
 
 

@@ -19,7 +19,7 @@ def everything(p, **options):
         systems = [core_system(rows, p.cores, d) for d in range(len(p.cores))]
         cores, info = sweep(rows, p.cores, p.beta, p.gamma)
         return [
-            *(x for s in systems for x in (s.gram, s.residual, s.target, s.rss)),
+            *(x for s in systems for x in (s.gram, s.residual, s.rss)),
             *(linear.gram if linear.gram is not None else linear.rows, linear.slope, linear.rss),
             residual_curvature(rows, p.cores),
             residual_squares(rows, p.cores),

@@ -310,7 +310,8 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
 
     def extrapolated(self, X: Any) -> npt.NDArray[np.bool_]:
         """Rows (n,) with a value beyond the training range of its column."""
-        return np.any(self.machines_[0].columns.outside(self._table(X)), axis=1)
+        table = self._table(X)
+        return np.any(self.machines_[0].columns.outside(table), axis=1)
 
     def _table(self, X: Any) -> Array:
         check_is_fitted(self)

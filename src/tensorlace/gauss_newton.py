@@ -30,6 +30,7 @@ _NEWTON_BELOW = 1e-5
 
 _SMALLEST_DAMPING = 1e-12
 _ROUNDING = 1e-13
+_POOR_GAIN = 0.25
 
 
 def _direction(
@@ -61,7 +62,7 @@ def _damping_unit(linear: Linearisation, beta: float, g: Array) -> Array:
 @final
 @dataclass(frozen=True)
 class GaussNewton(Solver):
-    """Levenberg-Marquardt: damping divided by 3 when a step is accepted, times 4 when it is not.
+    """Levenberg-Marquardt: damping divided by 3 after a good step, times 4 after a poor or bad one.
 
     Attributes
     ----------
@@ -114,6 +115,10 @@ class GaussNewton(Solver):
             # near the optimum the gain drowns in the rounding of the objective: trust the model
             drowned = float(solution.x @ slope) < _ROUNDING * here
             if objective < here or (drowned and objective <= here * (1.0 + _ROUNDING)):
-                return State(trial, damping / 3.0), Info(objective, gradient, rss, rcond)
+                # a step that overshoots gains a little too, and would zigzag for ever undamped
+                promised = 0.5 * float(solution.x @ (slope + damping * unit * solution.x))
+                poor = not drowned and here - objective < _POOR_GAIN * promised
+                damping *= 4.0 if poor else 1.0 / 3.0
+                return State(trial, damping), Info(objective, gradient, rss, rcond)
             damping *= 4.0
         return replace(state, damping=1.0), Info(here, gradient, linear.rss, rcond, stalled=True)

@@ -14,6 +14,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from tensorlace.bases.basis import Array, Basis
+from tensorlace.gram import padded
 
 __all__ = ["Block", "Rows", "Statistic"]
 
@@ -60,8 +61,8 @@ class Block:
         return self._cached("phi", d, lambda: self._bases[d].phi(self._u[d]))
 
     def psi(self, d: int) -> Array:
-        """Product features of column d times the row weights, (S_d, n)."""
-        return self._cached("psi", d, lambda: self.weighted(self._bases[d].psi(self._u[d])))
+        """Product features of column d times the row weights, as `gram.moments` wants them."""
+        return self._cached("psi", d, lambda: padded(self.weighted(self._bases[d].psi(self._u[d]))))
 
     def features(self) -> list[Array]:
         """``phi`` of all columns."""
