@@ -10,7 +10,7 @@ from tensorlace.als import Environments, core_system
 from tensorlace.bases import Array, Chebyshev
 from tensorlace.gram import block_rows, expand, moments
 from tensorlace.networks import Cores, design, initialise
-from tensorlace.rows import Block, Rows, Statistic
+from tensorlace.rows import Block, MemoryRows, Rows, Statistic
 
 SEED = 0
 SIZES = [(100_000, 8, 16), (100_000, 16, 20), (100_000, 32, 20)]
@@ -22,7 +22,7 @@ def problem(N: int, D: int, I: int, R: int, block: int) -> tuple[Rows, Cores]:
     bases = [Chebyshev(I)] * D
     u, y = rng.uniform(-1, 1, (D, N)), rng.standard_normal(N)
     cores = initialise([b.constant() for b in bases], R, rng)
-    return Rows(u, y, None, bases, block_rows=block, memory_budget=8 << 30), cores
+    return MemoryRows(u, y, None, bases, block_rows=block, memory_budget=8 << 30), cores
 
 
 def structured_gram(rows: Rows, Z: list[Array], rank: int) -> Array:

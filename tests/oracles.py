@@ -23,7 +23,7 @@ from tensorlace.bases import (
     UnitPolynomial,
 )
 from tensorlace.curvature import GGN, BlockDiagonal, Diag, Full, Last
-from tensorlace.rows import Rows
+from tensorlace.rows import MemoryRows
 
 STEP = 1e-100
 
@@ -69,7 +69,7 @@ class Problem:
         return vec(self.gamma)
 
     def rows(self, **options):
-        return Rows(self.u, self.y, self.weight, self.bases, **{"block_rows": 16, **options})
+        return MemoryRows(self.u, self.y, self.weight, self.bases, **{"block_rows": 16, **options})
 
     def at(self, cores):
         return replace(self, cores=tuple(cores))

@@ -17,8 +17,9 @@ from tensorlace.bases import (
     Sine,
     UnitPolynomial,
 )
-from tensorlace.columns import Column, Columns, fit_columns
+from tensorlace.columns import Column, Columns, columns_from_summaries, fit_columns
 from tensorlace.errors import InputError
+from tensorlace.summaries import LEAF_ROWS, merge_tables, summarise_leaf, tree_reduce
 from tensorlace.warps import Codes, Identity, MinMax, Mixed, Quantile, Standardise
 
 BOUNDED = (Cosine, Sine, Fourier, BSpline)
@@ -181,3 +182,33 @@ def test_values_of_a_column_by_hand():
     column = Column(MinMax.fit(np.array([10.0, 30.0])), Legendre(2), "x")
     assert column.variable(np.array([10.0, 25.0, 40.0])).tolist() == [-1.0, 0.5, 2.0]
     assert Columns((column,)).sizes == (2,)
+
+
+def test_streamed_table_gives_the_same_columns():
+    rng = np.random.default_rng(3)
+    n = 3 * LEAF_ROWS + 7
+    X = np.column_stack(
+        [rng.normal(size=n), rng.integers(0, 3, n), rng.lognormal(size=n), np.full(n, 0.3)]
+    )
+    how = {
+        "n_basis": (4, 1, 6, 5),
+        "bases": (Chebyshev, Indicator, BSpline, Cosine),
+        "warps": (Standardise, MinMax, Quantile, Mixed),
+        "names": ("a", "b", "c", "d"),
+    }
+    leaves = (summarise_leaf(X[i : i + LEAF_ROWS]) for i in range(0, n, LEAF_ROWS))
+    streamed = columns_from_summaries(tree_reduce(leaves, merge_tables), **how)
+    whole = fit_columns(X, None, **how)
+    assert streamed.sizes == whole.sizes == (4, 3, 6, 1)
+    assert np.array_equal(streamed.variables(X).view(np.int64), whole.variables(X).view(np.int64))
+
+
+def test_indicator_of_too_many_values_is_refused():
+    with pytest.raises(InputError, match="column 'age': more than 16384 distinct values"):
+        fit(np.arange(16_385.0), Indicator, Codes)
+    assert fit(np.arange(16_384.0), Indicator, Codes).sizes == (16_384,)
+
+
+def test_wrong_number_of_summaries():
+    with pytest.raises(InputError, match=r"there are 0 columns.*'names': 1.*one per column"):
+        columns_from_summaries((), n_basis=(), bases=(), warps=(), names=("a",))

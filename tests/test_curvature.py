@@ -13,7 +13,7 @@ from tensorlace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.gauss_newton import GaussNewton
 from tensorlace.linearisation import residual_curvature
 from tensorlace.posterior import LowRank, Root
-from tensorlace.rows import Rows
+from tensorlace.rows import MemoryRows
 from tensorlace.truncation import Truncation
 
 EVERY_CURVATURE = pytest.mark.parametrize("curvature", oracles.CURVATURES, ids=repr)
@@ -196,6 +196,21 @@ def test_full_drops_exactly_what_is_not_positive(seed):
     assert q.logdet == pytest.approx(logdet, rel=1e-11)
 
 
+@pytest.mark.parametrize("curvature", [Full(), GGN(), BlockDiagonal(), Last(0)], ids=repr)
+@pytest.mark.parametrize("off", [1e6, 1e10])
+def test_switched_off_weights_cost_the_others_no_digits(curvature, off):
+    """ARD sends prior precisions to 1e10; the variances of the other weights stay exact."""
+    p = problem(0, bases=(Chebyshev(6),), R=1, N=40)
+    gamma = np.array([[1.0, 1e-3, off, 1.0, off, 1e-3]])
+    p = replace(p, gamma=(gamma,))
+    G = gradients(p, curvature)
+    A = oracles.jacobian(p.cores, p.phi)
+    _, variance = oracles.bayesian_regression(A, p.y, p.w, p.beta, gamma[0], G.T)
+    q = posterior(p, curvature)
+    assert q.n_dropped == 0
+    assert error(q.quad(G), variance) < 1e-14
+
+
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("N", [12, 60])
 def test_a_flat_prior_drops_the_directions_without_data(seed, N):
@@ -254,7 +269,7 @@ def test_no_structure_allocates_more_than_it_stores(curvature, numbers):
     gamma = np.ones(P // D if curvature == Last(-1) else P)
     for b in bases:
         b.closure()  # remembered for ever, so not counted
-    with Rows(u, y, None, bases, block_rows=8, memory_budget=0) as rows:
+    with MemoryRows(u, y, None, bases, block_rows=8, memory_budget=0) as rows:
         tracemalloc.start()
         stat = curvature.evaluate(rows, cores, None)
         q = stat.posterior(2.0, gamma, KEEP_ALL)

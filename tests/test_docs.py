@@ -13,8 +13,8 @@ SOURCE = ROOT / "src" / "tensorlace"
 MODULES = sorted(SOURCE.rglob("*.py"))
 # imports go one way: a module may import only from modules that stand before it
 ORDER = [
-    *("errors", "bases", "warps", "columns"),
-    *("networks", "gram", "rows", "linalg", "linearisation", "solver", "als", "gauss_newton"),
+    *("errors", "bases", "summaries", "warps", "columns", "sources"),
+    *("networks", "gram", "rows", "streaming", "linalg", "linearisation", "solver", "als", "gauss_newton"),
     *("posterior", "truncation", "curvature", "precision", "inference"),
     *("predictive", "machines", "metrics", "config", "fitting"),
     *("tables", "reporting", "estimators", "demo"),

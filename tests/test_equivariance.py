@@ -10,7 +10,7 @@ from tensorlace.gauss_newton import GaussNewton
 from tensorlace.inference import Settings, infer
 from tensorlace.networks import initialise, predict
 from tensorlace.precision import Fixed, one_group
-from tensorlace.rows import Rows
+from tensorlace.rows import MemoryRows
 from tensorlace.truncation import Truncation
 
 N, D = 80, 3
@@ -193,7 +193,7 @@ def test_order_of_the_rank_terms():
         max_steps=500,
         tol=1e-12,
     )
-    rows = Rows(u, y, None, bases, block_rows=64)
+    rows = MemoryRows(u, y, None, bases, block_rows=64)
     start = initialise([basis.constant() for basis in bases], 3, rng)
     order = [2, 0, 1]
     a = infer(rows, settings, start)

@@ -1,5 +1,7 @@
 """Gauss-Newton: one direction however it is solved, and the same MAP as anybody else."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,7 @@ def test_reaches_the_map(seed, D, R, N, weighted, gamma):
     assert oracles.relative_gradient(p) < 1e-11
     assert infos[-1].objective == pytest.approx(objective(p), rel=1e-14)
     values = [start, *(info.objective for info in infos)]
-    assert all(b <= a * (1 + 1e-13) for a, b in zip(values, values[1:], strict=False))
+    assert all(b <= a * (1 + 1e-13) for a, b in pairwise(values))
     f = oracles.response(p.cores, p.phi)
     virial = p.beta * f @ (p.w * (p.y - f))
     penalty = np.array([np.sum(g * V * V, axis=1) for g, V in zip(p.gamma, p.cores, strict=True)])

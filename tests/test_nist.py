@@ -13,7 +13,7 @@ from data import nist, requires_data
 from tensorlace import IllConditionedWarning, TNKMRegressor
 from tensorlace.als import sweep
 from tensorlace.bases.basis import Basis
-from tensorlace.rows import Rows
+from tensorlace.rows import MemoryRows
 
 SOLVERS = ["als", "gauss_newton"]
 
@@ -221,7 +221,7 @@ def test_longley_through_the_core_solver():
     X, y = nist("longley")
     A = [[Fraction(1), *row] for row in X]
     table = Table(np.array(A, dtype=float))
-    rows = Rows(
+    rows = MemoryRows(
         np.arange(len(y), dtype=float)[None], np.array(y, dtype=float), None, [table], block_rows=64
     )
     cores = (np.zeros((1, 7)),)

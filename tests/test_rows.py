@@ -129,9 +129,9 @@ def test_an_error_in_a_thread_comes_out():
     def refuse(block):
         raise ZeroDivisionError(block.index)
 
-    with problem(0, N=64).rows(block_rows=4, threads=2) as rows:
-        with pytest.raises(ZeroDivisionError):
-            rows.reduce(refuse)
+    p = problem(0, N=64)
+    with p.rows(block_rows=4, threads=2) as rows, pytest.raises(ZeroDivisionError):
+        rows.reduce(refuse)
 
 
 def test_blas_is_held_to_one_thread_and_given_back():

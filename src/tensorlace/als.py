@@ -114,7 +114,7 @@ def sweep(rows: Rows, cores: Cores, beta: float, gamma: Cores) -> tuple[Cores, I
         New cores; objective after the sweep and relative gradient met during it.
     """
     size = 8 * rows.n_rows * cores[0].shape[0] * len(cores)
-    kept = Environments(keep=size <= rows.memory_budget)
+    kept = Environments(keep=rows.keeps_blocks and size <= rows.memory_budget)
     gradient = scale = 0.0
     rcond, rss = 1.0, 0.0
     for d in range(len(cores)):

@@ -1,6 +1,6 @@
 """Columns: a warp and a basis for each column of the table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from typing import final
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from tensorlace.bases import Array, Basis, BSpline, Indicator
 from tensorlace.errors import InputError
+from tensorlace.summaries import ColumnSummary, summarise_table
 from tensorlace.warps import Codes, Mask, Warp
 
-__all__ = ["Column", "Columns", "fit_columns"]
+__all__ = ["Column", "Columns", "columns_from_summaries", "fit_columns"]
 
 
 @final
@@ -100,16 +101,42 @@ def fit_columns(
     warps: tuple[type[Warp], ...],
     names: tuple[str, ...],
 ) -> Columns:
-    """Fit the warp of each column and size its basis.
-
-    A constant column gets the smallest basis of its kind: it carries nothing. An indicator
-    basis always gets :class:`~tensorlace.warps.Codes` and one function per distinct value.
+    """Summarise the columns of a table in memory and call :func:`columns_from_summaries`.
 
     Parameters
     ----------
     X : ndarray of shape (N, D)
     w : ndarray of shape (N,) or None
         Row weights; rows of weight 0 are not seen.
+    n_basis, bases, warps, names : tuples of length D
+        As in :func:`columns_from_summaries`, which see also for the errors.
+    """
+    _check_lengths(
+        f"X has shape {X.shape}",
+        X.shape[1] if X.ndim == 2 else -1,
+        {"n_basis": n_basis, "bases": bases, "warps": warps, "names": names},
+    )
+    return columns_from_summaries(
+        summarise_table(X, w, names), n_basis=n_basis, bases=bases, warps=warps, names=names
+    )
+
+
+def columns_from_summaries(
+    summaries: Sequence[ColumnSummary],
+    *,
+    n_basis: tuple[int, ...],
+    bases: tuple[Callable[[int], Basis], ...],
+    warps: tuple[type[Warp], ...],
+    names: tuple[str, ...],
+) -> Columns:
+    """Fit the warp of each column and size its basis, from one pass over the rows.
+
+    A constant column gets the smallest basis of its kind: it carries nothing. An indicator
+    basis always gets :class:`~tensorlace.warps.Codes` and one function per distinct value.
+
+    Parameters
+    ----------
+    summaries : sequence of ColumnSummary, length D
     n_basis : tuple of int, length D
         Wanted ``I_d``.
     bases : tuple of callables, length D
@@ -124,32 +151,35 @@ def fit_columns(
     Raises
     ------
     InputError
-        For lengths that differ, rows that cannot be used, and a basis on [0, 1] after a warp
-        that does not lead there.
+        For lengths that differ, rows that cannot be used, an indicator for too many distinct
+        values, and a basis on [0, 1] after a warp that does not lead there.
     """
-    lengths = {
-        "n_basis": len(n_basis),
-        "bases": len(bases),
-        "warps": len(warps),
-        "names": len(names),
-    }
-    wrong = {key: size for key, size in lengths.items() if X.ndim != 2 or size != X.shape[1]}
-    if wrong:
-        raise InputError(f"X has shape {X.shape}, but lengths are {wrong}; give one per column")
+    _check_lengths(
+        f"there are {len(summaries)} columns",
+        len(summaries),
+        {"n_basis": n_basis, "bases": bases, "warps": warps, "names": names},
+    )
     fitted = []
-    for x, n, make, warp, name in zip(X.T, n_basis, bases, warps, names, strict=True):
+    for s, n, make, warp, name in zip(summaries, n_basis, bases, warps, names, strict=True):
         try:
-            fitted.append(_fit_column(x, w, n, make, warp, name))
+            fitted.append(_fit_column(s, n, make, warp, name))
         except InputError as error:
-            raise InputError(f"column {name!r}: {error}") from error
+            label = name if name.startswith("column ") else f"column {name!r}"
+            raise InputError(f"{label}: {error}") from error
     return Columns(tuple(fitted))
 
 
+def _check_lengths(what: str, size: int, given: dict[str, Sized]) -> None:
+    wrong = {key: len(value) for key, value in given.items() if len(value) != size}
+    if wrong:
+        raise InputError(f"{what}, but lengths are {wrong}; give one per column")
+
+
 def _fit_column(
-    x: Array, w: Array | None, n: int, make: Callable[[int], Basis], warp: type[Warp], name: str
+    s: ColumnSummary, n: int, make: Callable[[int], Basis], warp: type[Warp], name: str
 ) -> Column:
     if isinstance(make(max(n, 1)), Indicator):
-        codes = Codes.fit(x, w)
+        codes = Codes.from_summary(s)
         return Column(codes, make(codes.values.size), name)
     basis = make(n)
     if basis.bounded and not warp.interval:
@@ -157,7 +187,6 @@ def _fit_column(
             f"the {basis.name} basis lives on [0, 1], where {warp.__name__} does not lead; use "
             "the warp MinMax, Quantile or Mixed, or a basis without bounds such as Chebyshev"
         )
-    seen = x if w is None else x[w > 0.0]
-    if seen.size and seen.min() == seen.max():
+    if s.constant:
         basis = make(basis.degree + 1 if isinstance(basis, BSpline) else 1)
-    return Column(warp.fit(x, w), basis, name)
+    return Column(warp.from_summary(s), basis, name)

@@ -5,6 +5,7 @@ __all__ = [
     "IllConditionedWarning",
     "InputError",
     "SizeError",
+    "SourceError",
     "TensorlaceError",
 ]
 
@@ -27,3 +28,7 @@ class IllConditionedWarning(UserWarning):
 
 class CurvatureWarning(UserWarning):
     """The Hessian has directions without positive curvature; the posterior leaves them out."""
+
+
+class SourceError(TensorlaceError, OSError):
+    """Rows cannot be read: a file is missing, damaged, changed, or holds what is no number."""

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
-    _check_sample_weight,
     _check_y,
     check_consistent_length,
     check_is_fitted,
@@ -25,7 +24,7 @@ from tensorlace.fitting import fit_machines
 from tensorlace.machines import KernelMachine
 from tensorlace.predictive import Distribution, Mixture
 from tensorlace.reporting import progress_printer, warn_about
-from tensorlace.tables import column_names, numeric_table, numeric_target
+from tensorlace.tables import column_names, numeric_table, numeric_target, row_weights
 from tensorlace.truncation import Truncation
 
 __all__ = ["TNKMRegressor"]
@@ -238,9 +237,7 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
         check_consistent_length(table, target)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, table, dtype=np.float64, ensure_non_negative=True
-            )
+            weight = row_weights(sample_weight, table)
         rng = check_random_state(self.random_state)
         seeds = [int(s) for s in rng.randint(2**31 - 1, size=self.n_members)]
         self._draw_seed = int(rng.randint(2**31 - 1))

@@ -12,7 +12,7 @@ from tensorlace.gram import block_rows
 from tensorlace.inference import Progress, infer
 from tensorlace.machines import KernelMachine
 from tensorlace.networks import initialise
-from tensorlace.rows import Rows
+from tensorlace.rows import MemoryRows
 from tensorlace.warps import Standardise
 
 __all__ = ["fit_machines"]
@@ -67,7 +67,7 @@ def fit_machines(
     n_params = config.rank * sum(columns.sizes)
     # a block's Jacobian, P × n, should stay below 128 MB
     block = max(64, min(block_rows(config.rank), 2 ** int(np.log2(2**24 / n_params))))
-    with Rows(
+    with MemoryRows(
         columns.variables(X), target(y), weight, bases, block_rows=block, threads=threads
     ) as rows:
 

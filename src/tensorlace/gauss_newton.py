@@ -93,8 +93,9 @@ class GaussNewton(Solver):
         v = to_vector(cores)
         slope = beta * linear.slope - g * v
         scale = float(np.hypot(beta * np.linalg.norm(linear.target), np.linalg.norm(g * v)))
-        gradient = float(np.linalg.norm(slope)) / scale if scale > 0 else 0.0
         here = 0.5 * (beta * linear.rss + float(g @ (v * v)))
+        # an objective of zero is the minimum: a target of zeros has no other scale
+        gradient = float(np.linalg.norm(slope)) / scale if scale > 0 and here > 0 else 0.0
         E = (
             residual_curvature(rows, cores)
             if self.second_order and gradient < _NEWTON_BELOW

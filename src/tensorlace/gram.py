@@ -41,7 +41,7 @@ def pair_products(Z: Array) -> Array:
 
 
 def padded(psi: Array) -> Array:
-    """``psi`` (S, n) as (n, S') with S' a multiple of eight: the shape DGEMM's kernels like best."""
+    """``psi`` (S, n) as (n, S'), S' a multiple of eight: the shape DGEMM's kernels like best."""
     S, n = psi.shape
     out = np.zeros((n, -(-S // 8) * 8))
     out[:, :S] = psi.T
@@ -49,7 +49,7 @@ def padded(psi: Array) -> Array:
 
 
 def moments(psi: Array, Z: Array) -> Array:
-    """``M`` (R(R+1)/2, S') of a block from padded ``psi`` (n, S') and ``Z`` (R, n)."""
+    """``M`` (R(R+1)/2, S') of a block, from padded ``psi`` (n, S') and ``Z`` (R, n)."""
     return pair_products(Z) @ psi
 
 

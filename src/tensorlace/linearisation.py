@@ -48,7 +48,7 @@ class Linearisation:
 
 def linearise(rows: Rows, cores: Cores) -> Linearisation:
     """Linearise at ``cores``: primal sums if P ≤ N, the Jacobian itself if P > N."""
-    primal = sum(V.size for V in cores) <= rows.n_rows
+    primal = sum(V.size for V in cores) <= rows.n_rows or not rows.keeps_blocks
 
     def kernel(block: Block) -> Statistic:
         phi = block.features()

@@ -5,23 +5,26 @@ into leaves, and leaves are added pairwise in a fixed tree. So the result does n
 bit, on how many threads did the work.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import Any, Self, final
+from functools import partial
+from typing import Self, final
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from tensorlace.bases.basis import Array, Basis
 from tensorlace.gram import padded
+from tensorlace.summaries import tree_reduce
 
-__all__ = ["Block", "Rows", "Statistic"]
+__all__ = ["Block", "MemoryRows", "Rows", "Statistic"]
 
 Statistic = tuple[Array, ...]
 """What a kernel makes of one block; statistics of different blocks add up."""
 
 BLOCKS_PER_LEAF = 4
+MEMORY_BUDGET = 2 << 30
 
 
 @final
@@ -81,9 +84,50 @@ class Block:
         return value
 
 
+class Rows(ABC):
+    """A table of warped variables that can be reduced block by block, again and again.
+
+    Attributes
+    ----------
+    bases : tuple of Basis
+        One per column.
+    n_rows : int
+    total_weight : float
+        Number of rows, repetitions counted.
+    memory_budget : int
+        Bytes that kept features and environments may take each.
+    keeps_blocks : bool
+        Blocks live from pass to pass, so that something can be kept for each.
+    """
+
+    bases: tuple[Basis, ...]
+    n_rows: int
+    total_weight: float
+    memory_budget: int
+    keeps_blocks: bool
+
+    @abstractmethod
+    def reduce(self, kernel: Callable[[Block], Statistic]) -> Statistic:
+        """Sum ``kernel(block)`` over all blocks, in an order that nothing but N can change."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop the threads."""
+
+    def __enter__(self) -> Self:
+        """Hold BLAS to one thread: the threads are ours, and bits stay the same."""
+        self._limit = ThreadpoolController().limit(limits=1, user_api="blas")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Give BLAS its threads back and stop ours."""
+        self._limit.restore_original_limits()
+        self.close()
+
+
 @final
-class Rows:
-    """An in-memory table of warped variables ready to be reduced block by block.
+class MemoryRows(Rows):
+    """Rows in memory.
 
     Parameters
     ----------
@@ -103,6 +147,8 @@ class Rows:
         Bytes that kept features may take; above it they are recomputed in every pass.
     """
 
+    keeps_blocks = True
+
     def __init__(
         self,
         u: Array,
@@ -112,7 +158,7 @@ class Rows:
         *,
         block_rows: int,
         threads: int = 1,
-        memory_budget: int = 2 << 30,
+        memory_budget: int = MEMORY_BUDGET,
     ) -> None:
         self.bases = tuple(bases)
         self.n_rows = u.shape[1]
@@ -120,73 +166,64 @@ class Rows:
         self.memory_budget = memory_budget
         per_row = 8 * sum(b.n + b.closure().shape[2] for b in self.bases)
         keep = per_row * self.n_rows <= memory_budget
-        self.blocks = [
-            Block(
-                k,
-                np.ascontiguousarray(u[:, start : start + block_rows]),
-                y[start : start + block_rows],
-                None if weight is None else weight[start : start + block_rows],
-                self.bases,
-                keep,
-            )
-            for k, start in enumerate(range(0, self.n_rows, block_rows))
-        ]
-        self._threads = max(1, min(threads, -(-len(self.blocks) // BLOCKS_PER_LEAF)))
-        self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
-        self._blas = ThreadpoolController()
-        self._limit: Any = None
+        self.blocks = cut_blocks(u, y, weight, self.bases, block_rows, keep=keep)
+        threads = max(1, min(threads, -(-len(self.blocks) // BLOCKS_PER_LEAF)))
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
-    def __enter__(self) -> Self:
-        """Hold BLAS to one thread: the threads are ours, and bits stay the same."""
-        self._limit = self._blas.limit(limits=1, user_api="blas")
-        self._limit.__enter__()
-        return self
+    def reduce(self, kernel: Callable[[Block], Statistic]) -> Statistic:
+        """Leaves on threads, their sums in a fixed tree."""
+        leaves = leaves_of(self.blocks)
+        results: Iterable[Statistic] = (
+            (sum_leaf(kernel, leaf) for leaf in leaves)
+            if self._pool is None
+            else self._pool.map(partial(sum_leaf, kernel), leaves)
+        )
+        return tree_reduce(results, add)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Give BLAS its threads back and stop ours."""
-        if self._limit is not None:
-            self._limit.__exit__(kind, value, trace)
+    def close(self) -> None:
+        """Stop the threads."""
         if self._pool is not None:
             self._pool.shutdown()
 
-    def reduce(self, kernel: Callable[[Block], Statistic]) -> Statistic:
-        """Sum ``kernel(block)`` over all blocks, in an order that threads cannot change."""
-        leaves = (
-            self.blocks[start : start + BLOCKS_PER_LEAF]
-            for start in range(0, len(self.blocks), BLOCKS_PER_LEAF)
+
+def cut_blocks(
+    u: Array,
+    y: Array,
+    weight: Array | None,
+    bases: Sequence[Basis],
+    block_rows: int,
+    *,
+    keep: bool = False,
+    first: int = 0,
+) -> list[Block]:
+    """Blocks of consecutive rows, numbered from ``first``."""
+    return [
+        Block(
+            first + k,
+            np.ascontiguousarray(u[:, start : start + block_rows]),
+            y[start : start + block_rows],
+            None if weight is None else weight[start : start + block_rows],
+            bases,
+            keep,
         )
-
-        def leaf(blocks: Sequence[Block]) -> Statistic:
-            total = kernel(blocks[0])
-            for block in blocks[1:]:
-                total = _add(total, kernel(block))
-            return total
-
-        results: Iterable[Statistic] = (
-            map(leaf, leaves) if self._pool is None else self._pool.map(leaf, leaves)
-        )
-        return _tree_sum(iter(results))
+        for k, start in enumerate(range(0, u.shape[1], block_rows))
+    ]
 
 
-def _add(a: Statistic, b: Statistic) -> Statistic:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
+def leaves_of(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
+    """Runs of blocks that are summed one after the other."""
+    for start in range(0, len(blocks), BLOCKS_PER_LEAF):
+        yield blocks[start : start + BLOCKS_PER_LEAF]
 
 
-def _tree_sum(leaves: Iterator[Statistic]) -> Statistic:
-    """Pairwise sum in a fixed order, with at most log2(leaves) partial sums alive."""
-    stack: list[tuple[int, Statistic]] = []
-    for leaf in leaves:
-        level, total = 0, leaf
-        while stack and stack[-1][0] == level:
-            total = _add(stack.pop()[1], total)
-            level += 1
-        stack.append((level, total))
-    total = stack.pop()[1]
-    while stack:
-        total = _add(stack.pop()[1], total)
+def sum_leaf(kernel: Callable[[Block], Statistic], leaf: Sequence[Block]) -> Statistic:
+    """Statistic of one leaf."""
+    total = kernel(leaf[0])
+    for block in leaf[1:]:
+        total = add(total, kernel(block))
     return total
+
+
+def add(a: Statistic, b: Statistic) -> Statistic:
+    """Sum of two statistics."""
+    return tuple(x + y for x, y in zip(a, b, strict=True))

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from tensorlace.bases.basis import Array
 from tensorlace.errors import InputError
 
-__all__ = ["column_names", "numeric_table", "numeric_target"]
+__all__ = ["column_names", "numeric_table", "numeric_target", "row_weights"]
 
 
 def column_names(estimator: Any, n_columns: int) -> tuple[str, ...]:
@@ -20,6 +20,7 @@ def column_names(estimator: Any, n_columns: int) -> tuple[str, ...]:
 
 def numeric_table(estimator: Any, X: Any, *, reset: bool) -> Array:
     """Float table (N, D) without missing or infinite entries; remembers or checks its columns."""
+    _refuse_dates(X)
     try:
         table: Array = validate_data(
             estimator,
@@ -47,6 +48,14 @@ def numeric_table(estimator: Any, X: Any, *, reset: bool) -> Array:
 def numeric_target(y: Any) -> npt.NDArray[Any]:
     """The target as an array, refused where it is missing or infinite."""
     target = np.asarray(y)
+    if target.dtype.kind in "OUS":
+        row = _first_no_number(target)
+        if row is not None:
+            raise InputError(
+                f"Input y is not numeric: row {row} has {str(target[row])!r}; could not convert it "
+                f"to a number"
+            )
+        target = target.astype(np.float64)
     if target.dtype.kind == "f":
         bad = ~np.isfinite(target)
         if np.any(bad):
@@ -59,27 +68,61 @@ def numeric_target(y: Any) -> npt.NDArray[Any]:
     return target
 
 
+def row_weights(weight: Any, table: Array) -> Array:
+    """Weights (N,) of the rows, refused where one is negative."""
+    values: Array = _check_sample_weight(weight, table, dtype=np.float64)
+    if np.any(values < 0):
+        row = int(np.argmax(values < 0))
+        raise InputError(
+            f"sample_weight is {values[row]:g} in row {row}: a weight is a number of repetitions, "
+            f"give 0 or more"
+        )
+    return values
+
+
+def _refuse_dates(X: Any) -> None:
+    """Refuse columns of a frame that hold dates, which would pass as nanoseconds."""
+    for name in getattr(X, "columns", ()):
+        kind = str(getattr(X[name], "dtype", "")).lower()
+        if kind.startswith(("date", "time", "duration", "period")):
+            raise InputError(
+                f"{_quoted(str(name))} is not numeric but {kind}: give a number instead, such as "
+                f"days since a day of your choice"
+            )
+
+
 def _blame_column(X: Any, error: Exception) -> None:
     """Find the first column that is no number, and say so instead of ``error``."""
-    names = getattr(X, "columns", None)
-    if names is None or "could not convert" not in str(error):
+    if "could not convert" not in str(error):
         return
-    for name in names:
-        values = np.asarray(X[name])
-        try:
-            values.astype(np.float64)
-        except (ValueError, TypeError):
-            row = next(k for k, v in enumerate(values) if not _is_number(v))
+    names = getattr(X, "columns", None)
+    if names is None:
+        rows = np.asarray(X, dtype=object)
+        columns = (
+            {f"column {k}": values for k, values in enumerate(rows.T)} if rows.ndim == 2 else {}
+        )
+    else:
+        columns = {str(name): np.asarray(X[name]) for name in names}
+    for name, values in columns.items():
+        row = _first_no_number(values)
+        if row is not None:
             raise InputError(
-                f"{_quoted(str(name))} is not numeric: row {row} has {values[row]!r}; encode "
-                f"or drop the column"
+                f"{_quoted(name)} is not numeric: row {row} has {str(values[row])!r}; encode or "
+                f"drop the column"
             ) from error
 
 
-def _is_number(value: Any) -> bool:
+def _first_no_number(values: npt.NDArray[Any]) -> int | None:
+    """Row of the first text that is no number; missing values count as numbers."""
+    if values.dtype.kind not in "OUS":
+        return None
+    return next((k for k, v in enumerate(values) if isinstance(v, str) and not _is_number(v)), None)
+
+
+def _is_number(value: str) -> bool:
     try:
         float(value)
-    except (ValueError, TypeError):
+    except ValueError:
         return False
     return True
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace.bases.basis import Array
-from tensorlace.linalg import NOISE, eigen, inverse_root
+from tensorlace.linalg import NOISE, eigen, inverse_root, solve
 from tensorlace.posterior import Root
 
 __all__ = ["Truncation", "dense", "indefinite"]
@@ -67,7 +67,14 @@ def dense(
 
 
 def indefinite(H: Array, truncation: Truncation) -> Root:
-    """Posterior with precision ``H`` (P, P) on the directions where that is positive (or ≥ t̂)."""
+    """Posterior with precision ``H`` (P, P) on the directions where that is positive (or ≥ t̂).
+
+    Untruncated and clearly positive definite, ``H`` needs no eigenvalues: they are good to rounding
+    of the largest only, which weights that ARD switched off (γ = 1e10) make very large.
+    """
+    root = inverse_root(H) if truncation.threshold is None else None
+    if root is not None and solve(H, np.zeros(len(H))).rcond > len(H) * NOISE:
+        return Root(*root)
     lam, U = eigen(H)
     return _from_eigen(lam, U, truncation, len(lam) * NOISE * float(np.abs(lam).max()), None)
 

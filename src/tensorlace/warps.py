@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tensorlace.bases import Array
 from tensorlace.errors import InputError
+from tensorlace.summaries import EXACT_VALUES, ColumnSummary, Frame, summarise_column
 
 __all__ = ["Codes", "Frame", "Identity", "MinMax", "Mixed", "Quantile", "Standardise", "Warp"]
 
@@ -22,9 +23,15 @@ class Warp(ABC):
     interval: ClassVar[bool]  # training rows land in [0, 1]
 
     @classmethod
-    @abstractmethod
+    @final
     def fit(cls, x: Array, w: Array | None = None) -> Self:
         """Learn from rows ``x`` (n,), each there ``w`` (n,) times; weight 0 is not there."""
+        return cls.from_summary(summarise_column(x, w))
+
+    @classmethod
+    @abstractmethod
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Learn from the summary of the rows, wherever they are."""
 
     @abstractmethod
     def __call__(self, x: Array) -> Array:
@@ -33,37 +40,6 @@ class Warp(ABC):
     @abstractmethod
     def outside(self, x: Array) -> Mask:
         """Tell which raw values (n,) lie beyond what was seen in training."""
-
-
-@final
-@dataclass(frozen=True)
-class Frame:
-    """The range of a column: ``t = (x - low) / 2^e`` puts training rows into [0, 1).
-
-    Powers of two divide exactly: a change of units by one, or a shift that does not round, leaves
-    ``t`` the same to the bit. Scaling precedes subtracting, whose result may be no float.
-    """
-
-    low: float
-    high: float
-    width: float  # t of ``high``: in [1/2, 1), or 0 for a constant column
-    exponent: int  # e, or 0 for a constant column
-
-    @classmethod
-    def fit(cls, x: Array) -> Self:
-        """Take the range of ``x``, which is not empty."""
-        low, high = float(x.min()), float(x.max())
-        size = math.frexp(max(-low, high))[1]
-        width, e = math.frexp(math.ldexp(high, -size) - math.ldexp(low, -size))
-        return cls(low, high, width, e + size if width else 0)
-
-    def forward(self, x: Array) -> Array:
-        """``t = (x - low) / 2^e``; a value too far away for a float becomes infinite."""
-        return _times_power(x, -self.exponent) - math.ldexp(self.low, -self.exponent)
-
-    def backward(self, t: Array) -> Array:
-        """``x = low + 2^e t``, the inverse of :meth:`forward`."""
-        return _times_power(math.ldexp(self.low, -self.exponent) + t, self.exponent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +62,10 @@ class Standardise(_Framed):
     spread: float  # standard deviation, in units of the frame
 
     @classmethod
-    def fit(cls, x: Array, w: Array | None = None) -> Self:
-        """Two passes: the mean first, then the mean square of what is left."""
-        frame, x, w = _present(x, w)
-        t = frame.forward(x)
-        offset = _mean(t, w)
-        return cls(frame, offset, math.sqrt(_mean((t - offset) ** 2, w)) or 1.0)
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Take the moments."""
+        s = _seen(s)
+        return cls(s.frame, s.mean, math.sqrt(s.m2 / s.n) or 1.0)
 
     @property
     def location(self) -> float:
@@ -120,9 +94,9 @@ class MinMax(_Framed):
     interval: ClassVar[bool] = True
 
     @classmethod
-    def fit(cls, x: Array, w: Array | None = None) -> Self:
-        """Take the range of the rows present."""
-        return cls(_present(x, w)[0])
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Take the range."""
+        return cls(_seen(s).frame)
 
     def __call__(self, x: Array) -> Array:
         """``(x - low) / (high - low)``."""
@@ -138,6 +112,8 @@ class Quantile(_Framed):
 
     The smallest training value goes to 0, the largest to 1, tied values to the middle of the
     ranks they share, values beyond the range to 0 or 1, and a constant column to 1/2.
+    Of more than 16384 distinct values only some are knots, right to a few times the summary's
+    ``rank_error``; so are values between knots, except in the gaps beside a value with a jump.
 
     Examples
     --------
@@ -150,16 +126,15 @@ class Quantile(_Framed):
     heights: Array  # (K,) where they go
 
     @classmethod
-    def fit(cls, x: Array, w: Array | None = None) -> Self:
-        """Sort the rows present and add up the weight on each value."""
-        frame, x, w = _present(x, w)
-        if frame.width == 0.0:
-            return cls(frame, np.zeros(1), np.full(1, 0.5))
-        order = np.argsort(x, kind="stable")
-        knots, first = np.unique(frame.forward(x[order]), return_index=True)
-        mass = np.add.reduceat(w[order], first)
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Take the sketch: every distinct value, or if these are too many, at most 16384."""
+        s = _seen(s)
+        if s.constant:
+            return cls(s.frame, np.zeros(1), np.full(1, 0.5))
+        knots, first = np.unique(s.frame.forward(s.values), return_index=True)
+        mass = np.add.reduceat(s.masses, first)
         middle = np.cumsum(mass) - 0.5 * mass
-        return cls(frame, knots, (middle - middle[0]) / (middle[-1] - middle[0]))
+        return cls(s.frame, knots, (middle - middle[0]) / (middle[-1] - middle[0]))
 
     def __call__(self, x: Array) -> Array:
         """Interpolate between the knots; constant beyond them."""
@@ -176,9 +151,9 @@ class Mixed(_Framed):
     quantile: Quantile
 
     @classmethod
-    def fit(cls, x: Array, w: Array | None = None) -> Self:
+    def from_summary(cls, s: ColumnSummary) -> Self:
         """Fit both halves, which share their frame."""
-        quantile = Quantile.fit(x, w)
+        quantile = Quantile.from_summary(s)
         return cls(quantile.frame, quantile)
 
     def __call__(self, x: Array) -> Array:
@@ -195,9 +170,14 @@ class Codes(Warp):
     values: Array  # (K,)
 
     @classmethod
-    def fit(cls, x: Array, w: Array | None = None) -> Self:
-        """Collect the distinct values of the rows present."""
-        return cls(np.unique(_present(x, w)[1]))
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Take the distinct values, which the sketch must have kept."""
+        if s.compressions:
+            raise InputError(
+                f"more than {EXACT_VALUES} distinct values: too many distinct values for an "
+                "indicator; use a numeric basis, or fewer categories"
+            )
+        return cls(_seen(s).values)
 
     def __call__(self, x: Array) -> Array:
         """Look each value up."""
@@ -217,34 +197,17 @@ class Identity(_Framed):
     interval: ClassVar[bool] = False
 
     @classmethod
-    def fit(cls, x: Array, w: Array | None = None) -> Self:
-        """Note the range of the rows present."""
-        return cls(_present(x, w)[0])
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Note the range."""
+        return cls(_seen(s).frame)
 
     def __call__(self, x: Array) -> Array:
         """Return a copy."""
         return x.copy()
 
 
-def _times_power(x: Array, k: int) -> Array:
-    """``x * 2^k``, in two factors since ``2^k`` may be no float; six times faster than ldexp."""
-    with np.errstate(over="ignore"):
-        return x * 2.0 ** (k // 2) * 2.0 ** (k - k // 2)
-
-
-def _present(x: Array, w: Array | None) -> tuple[Frame, Array, Array]:
-    """Check, and return the rows of positive weight: their frame, values and weights (or 1)."""
-    w = np.ones(x.shape) if w is None else w
-    if w.shape != x.shape or not np.isfinite(w).all() or (w < 0.0).any():
-        raise InputError(f"weights {w} for rows of shape {x.shape}: give one per row, 0 or more")
-    x, w = x[w > 0.0], w[w > 0.0]
-    bad = np.count_nonzero(~np.isfinite(x))
-    if bad or not x.size:
-        raise InputError(f"{bad} of {x.size} rows are not finite; give 1 or more rows, all finite")
-    return Frame.fit(x), x, w
-
-
-def _mean(t: Array, w: Array) -> float:
-    """Weighted mean; the second pass gives back what the first one rounded away."""
-    m = np.average(t, weights=w)
-    return float(m + np.average(t - m, weights=w))
+def _seen(s: ColumnSummary) -> ColumnSummary:
+    """Refuse a column without rows."""
+    if s.empty:
+        raise InputError("no row has a weight above 0; give 1 or more rows, all finite")
+    return s

@@ -1,0 +1,398 @@
+"""What cannot be fitted is refused in one line that names it; what looks odd but can be, works."""
+
+import time
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tensorlace import InputError, SizeError, TensorlaceError, TNKMRegressor
+
+N, D = 50, 3
+
+
+def problem(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D))
+    return X, X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=N)
+
+
+X, Y = problem()
+
+
+def model(**settings):
+    return TNKMRegressor(**{"rank": 2, "random_state": 0, **settings})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return model().fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def named():
+    return model().fit(pd.DataFrame(X, columns=list("abc")), Y)
+
+
+def changed(A, where, value):
+    A = A.copy()
+    A[where] = value
+    return A
+
+
+def refuses(call, *parts, kind=InputError):
+    """``call`` raises ``kind`` with one line that contains all the parts."""
+    with pytest.raises(kind) as caught:
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message, message
+    assert isinstance(caught.value, ValueError)
+    assert kind is ValueError or isinstance(caught.value, TensorlaceError)
+
+
+# values ------------------------------------------------------------------------------------------
+
+NOT_FINITE = [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
+
+
+@pytest.mark.parametrize(("value", "name"), NOT_FINITE)
+def test_target_that_is_not_finite(value, name):
+    bad = changed(Y, [7, 9], value)
+    parts = ("Input y", name, "row 7", "2 such values", "drop these rows")
+    refuses(lambda: model().fit(X, bad), *parts)
+    refuses(lambda: model().fit(X, pd.Series(bad)), *parts)
+    refuses(lambda: model().fit(X, pl.Series(bad)), *parts)
+    refuses(lambda: model().fit(X, bad.tolist()), *parts)
+
+
+@pytest.mark.parametrize(("value", "name"), NOT_FINITE)
+def test_table_that_is_not_finite(fitted, named, value, name):
+    bad = changed(X, ([4, 8], [1, 2]), value)
+    parts = ("Input X", name, "column 1, row 4", "2 such values", "drop or impute")
+    refuses(lambda: model().fit(bad, Y), *parts)
+    refuses(lambda: fitted.predict(bad), *parts)
+    for frame in (pd.DataFrame(bad, columns=list("abc")), pl.DataFrame(bad, schema=list("abc"))):
+        parts = ("Input X", name, "column 'b', row 4")
+        refuses(lambda frame=frame: model().fit(frame, Y), *parts)
+        for method in ("predict", "predict_dist", "sample_y", "extrapolated", "predict_interval"):
+            refuses(lambda frame=frame, method=method: getattr(named, method)(frame), *parts)
+
+
+def test_missing_values_of_every_kind():
+    a, b = X[:, 0], [None if k == 3 else float(v) for k, v in enumerate(X[:, 1])]
+    for frame in (
+        pd.DataFrame({"a": a, "b": pd.array(b, dtype="Float64")}),
+        pd.DataFrame({"a": a, "b": b}),
+        pl.DataFrame({"a": a, "b": b}),
+    ):
+        refuses(lambda frame=frame: model().fit(frame, Y), "NaN in column 'b', row 3")
+    for target in (b, pl.Series(b), pd.Series(b, dtype="Float64")):
+        refuses(lambda target=target: model().fit(X, target), "Input y", "NaN in row 3")
+
+
+TEXT = ["x" if k == 5 else str(k) for k in range(N)]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"a": X[:, 0], "b": TEXT}),
+        pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(TEXT)}),
+        pd.DataFrame({"a": X[:, 0], "b": pd.Series(TEXT, dtype=object)}),
+        pl.DataFrame({"a": X[:, 0], "b": TEXT}),
+        pl.DataFrame({"a": X[:, 0], "b": pl.Series(TEXT, dtype=pl.Categorical)}),
+    ],
+    ids=["pandas", "pandas categorical", "pandas object", "polars", "polars categorical"],
+)
+def test_text_in_a_frame(frame):
+    refuses(
+        lambda: model().fit(frame, Y),
+        "column 'b' is not numeric",
+        "row 5 has 'x'",
+        "encode or drop",
+    )
+    clean = model().fit(pd.DataFrame({"a": X[:, 0], "b": X[:, 1]}), Y)
+    refuses(lambda: clean.predict(frame), "column 'b' is not numeric", "row 5 has 'x'")
+
+
+def test_text_in_an_array():
+    parts = ("column 1 is not numeric", "row 4 has 'x'", "encode or drop")
+    refuses(lambda: model().fit(changed(X.astype(object), (4, 1), "x"), Y), *parts)
+    refuses(lambda: model().fit(changed(X.astype("U32"), (4, 1), "x"), Y), *parts)
+
+
+def test_text_in_the_target():
+    parts = ("Input y is not numeric", "row 4 has 'x'")
+    refuses(lambda: model().fit(X, changed(Y.astype(object), 4, "x")), *parts)
+    refuses(lambda: model().fit(X, changed(Y.astype("U32"), 4, "x")), *parts)
+    refuses(lambda: model().fit(X, pl.Series(changed(Y.astype("U32"), 4, "x"))), *parts)
+
+
+def test_dates():
+    days = np.arange(N).astype("datetime64[D]").astype("datetime64[ns]")
+    for frame in (
+        pd.DataFrame({"a": X[:, 0], "b": days}),
+        pd.DataFrame({"b": days}),
+        pd.DataFrame({"a": X[:, 0], "b": days - days[0]}),
+        pl.DataFrame({"a": X[:, 0], "b": days}),
+        pl.DataFrame({"a": X[:, 0], "b": days}).with_columns(pl.col("b").cast(pl.Date)),
+    ):
+        refuses(
+            lambda frame=frame: model().fit(frame, Y), "column 'b' is not numeric", "days since"
+        )
+
+
+def test_numbers_of_other_kinds_are_numbers():
+    flags, whole = X[:, 0] > 0, np.arange(N)
+    loose = model(tol=1.0)
+    expected = loose.fit(np.column_stack([flags, whole]).astype(float), Y).predict([[1.0, 3.0]])
+    for kind, b in [
+        (pd.DataFrame, whole),
+        (pd.DataFrame, pd.array(whole, dtype="Int64")),
+        (pd.DataFrame, whole.astype(str)),
+        (pl.DataFrame, whole),
+        (pl.DataFrame, pl.Series(whole, dtype=pl.UInt8)),
+    ]:
+        predicted = loose.fit(kind({"a": flags, "b": b}), Y).predict(kind({"a": [True], "b": [3]}))
+        assert np.array_equal(predicted, expected)
+
+
+def test_complex_numbers():
+    for args in ((X + 1j, Y), (X, Y + 1j)):
+        with pytest.raises(ValueError, match="Complex data not supported"):
+            model().fit(*args)
+
+
+# shapes ------------------------------------------------------------------------------------------
+
+
+def test_wrong_number_of_columns(fitted):
+    for method in ("predict", "predict_dist", "sample_y", "extrapolated"):
+        refuses(
+            lambda method=method: getattr(fitted, method)(X[:, :2]),
+            *("X has 2 features", "expecting 3 features"),
+            kind=ValueError,
+        )
+
+
+def test_too_few_rows(fitted):
+    for n in (0, 1):
+        refuses(
+            lambda n=n: model().fit(X[:n], Y[:n]),
+            *(f"{n} sample(s)", "minimum of 2 is required"),
+            kind=ValueError,
+        )
+    refuses(lambda: fitted.predict(X[:0]), "0 sample(s)", "minimum of 1", kind=ValueError)
+    refuses(lambda: model().fit(X[:, :0], Y), "0 feature(s)", "minimum of 1", kind=ValueError)
+    assert fitted.predict(X[:1]).shape == (1,)
+    refuses(lambda: model().fit(X, Y[:-1]), "inconsistent numbers of samples", kind=ValueError)
+    refuses(lambda: model().fit(X, None), "requires y to be passed", "y is None")
+    with pytest.raises(ValueError, match="should be a 1d array"):
+        model().fit(X, np.column_stack([Y, Y]))
+
+
+def test_two_rows_are_enough():
+    mean, std = model().fit(X[:2], Y[:2]).predict(X, return_std=True)
+    assert np.allclose(mean[:2], Y[:2], atol=1e-6)
+    assert np.all(np.isfinite(mean))
+    assert np.all(std > 0)
+
+
+def test_fewer_rows_than_weights():
+    few = model(rank=4).fit(X[:8], Y[:8])  # 72 weights
+    mean, std = few.predict(X, return_std=True)
+    assert np.all(np.isfinite(mean))
+    assert np.all(std > 0)
+    assert np.mean(std[8:]) > 100 * np.mean(std[:8])  # it knows where it saw nothing
+    # with a prior and a noise level of its own it is a kernel machine: solved in N dimensions
+    known = model(rank=4, noise_precision=100.0, prior_precision=1.0).fit(X[:8], Y[:8])
+    assert np.all(known.predict_dist(X).std >= 0.1)
+    assert known.score(X[:8], Y[:8]) > 0.9
+
+
+# columns that carry nothing, or nothing new ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("basis", "warp"), [("cosine", "mixed"), ("bspline", "quantile"), ("chebyshev", "standardise")]
+)
+def test_constant_column(basis, warp):
+    """It gets the smallest basis, and whatever is predicted there is the same."""
+    Z = np.column_stack([X[:, 0], np.full(N, 3.0), X[:, 1]])
+    machine = model(basis=basis, warp=warp).fit(Z, Y)
+    assert machine.machines_[0].columns.sizes == (6, 4 if basis == "bspline" else 1, 6)
+    assert machine.score(Z, Y) > 0.9
+    assert not machine.extrapolated(Z).any()
+    moved = changed(Z, (slice(None), 1), 99.0)
+    assert machine.extrapolated(moved).all()
+    for a, b in zip(
+        machine.predict(Z, return_std=True), machine.predict(moved, return_std=True), strict=True
+    ):
+        assert np.array_equal(a, b)
+
+
+def test_only_constant_columns():
+    machine = model().fit(np.ones((N, 2)), Y)
+    mean, std = machine.predict(np.ones((1, 2)), return_std=True)
+    assert mean == pytest.approx(Y.mean(), abs=1e-3)
+    assert std == pytest.approx(Y.std(), rel=0.05)
+
+
+def test_duplicate_columns():
+    twice = model().fit(X[:, [0, 0, 1]], Y)
+    mean, std = twice.predict(X[:, [0, 0, 1]], return_std=True)
+    assert twice.score(X[:, [0, 0, 1]], Y) > 0.95
+    assert np.all((std > 0) & (std < 1))
+    assert np.all(np.isfinite(mean))
+
+
+@pytest.mark.parametrize("value", [0.0, 7.0, -1e300, 1e-300])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"solver": "als"}, {"curvature": "last"}, {"noise_precision": "vi"}, {"n_members": 2}],
+)
+def test_all_targets_equal(value, settings):
+    machine = model(**settings).fit(X, np.full(N, value))
+    mean, std = machine.predict(problem(1)[0], return_std=True)
+    assert np.array_equal(mean, np.full(N, value))
+    assert np.array_equal(machine.predict(X), np.full(N, value))
+    assert np.all(std > 0)
+    assert np.isfinite(machine.log_evidence_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_all_targets_equal_for_the_paper():
+    machine = TNKMRegressor.paper(2, 3, 1e-3, random_state=0).fit(X, np.full(N, 7.0))
+    assert np.array_equal(machine.predict(X), np.full(N, 7.0))
+
+
+# weights -----------------------------------------------------------------------------------------
+
+
+def test_weight_zero_removes_a_row():
+    weight = np.ones(N)
+    weight[[3, 10, 49]] = 0.0
+    wild = changed(X, [3, 10, 49], 1e6)  # neither ranges nor quantiles may see these rows
+    a = model().fit(wild, changed(Y, [3, 10, 49], -1e6), sample_weight=weight)
+    b = model().fit(X[weight > 0], Y[weight > 0])
+    for one, other in zip(
+        a.predict(X, return_std=True), b.predict(X, return_std=True), strict=True
+    ):
+        assert np.array_equal(one, other)
+
+
+def test_bad_weights():
+    def fit(weight):
+        return lambda: model().fit(X, Y, sample_weight=weight)
+
+    refuses(fit(changed(np.ones(N), [6, 8], -2.0)), "sample_weight is -2 in row 6", "0 or more")
+    refuses(fit(changed(np.ones(N), 6, np.nan)), "sample_weight contains NaN", kind=ValueError)
+    refuses(fit(changed(np.ones(N), 6, np.inf)), "sample_weight contains inf", kind=ValueError)
+    refuses(fit(np.zeros(N)), "at least one non-zero", kind=ValueError)
+    refuses(fit(np.ones(N - 1)), "sample_weight.shape == (49,)", kind=ValueError)
+
+
+def test_weight_on_one_row_only():
+    machine = model().fit(X, Y, sample_weight=np.arange(N) == 4)
+    mean, std = machine.predict(X, return_std=True)
+    assert np.array_equal(mean, np.full(N, Y[4]))
+    assert np.all(std > 0)
+
+
+# sizes and settings ------------------------------------------------------------------------------
+
+HUGE = [
+    ({"rank": 10**9}, "rank=1000000000"),
+    ({"rank": 10**9, "solver": "als", "curvature": "diag"}, "Gram matrix of the largest core"),
+    ({"rank": 10**9, "n_members": 3}, "18,000,000,000 weights"),
+    ({"n_basis": 10**6}, "1000000 basis functions"),
+    ({"n_basis": [3, 10**6, 3], "solver": "als", "curvature": "last"}, "1000000 basis functions"),
+    ({"n_basis": 10**6, "basis": "bspline"}, "product closure of the largest basis"),
+    ({"n_basis": 10**6, "basis": "unit_polynomial", "warp": "standardise"}, "closure"),
+]
+
+
+@pytest.mark.parametrize(("settings", "part"), HUGE)
+def test_models_that_memory_cannot_hold(settings, part):
+    tracemalloc.start()
+    start = time.perf_counter()
+    refuses(
+        lambda: model(**settings).fit(X, Y), part, "needs about", "GB", "lower rank", kind=SizeError
+    )
+    seconds, (_, peak) = time.perf_counter() - start, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seconds < 1.0
+    assert peak < 2e6  # bytes: refused before anything was allocated
+
+
+def test_many_categories_that_memory_cannot_hold():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(10_000, 2))  # each value a category of its own
+    refuses(lambda: model(basis="indicator").fit(Z, Z[:, 0]), "10000 basis", "GB", kind=SizeError)
+
+
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ({"n_basis": [3, 4]}, ("n_basis has 2 entries", "X has 3 columns", "one per column")),
+        ({"basis": ["cosine"]}, ("basis has 1 entries", "X has 3 columns")),
+        ({"warp": ("mixed",) * 4}, ("warp has 4 entries", "X has 3 columns")),
+        ({"n_basis": [3, 4, 0]}, ("n_basis must be whole numbers of at least 1", "[3, 4, 0]")),
+        ({"n_basis": [3, 4.5, 3]}, ("n_basis must be whole numbers", "[3, 4.5, 3]")),
+        ({"basis": ["cosine", "cosin", "sine"]}, ("basis 'cosin' is not known", "chebyshev")),
+        ({"warp": ["mixed", "mix", "mixed"]}, ("warp 'mix' is not known", "quantile")),
+        (
+            {"curvature": "last", "core": 3},
+            ("core=3 does not exist", "3 columns", "-1 is the last"),
+        ),
+        ({"curvature": "last", "core": -4}, ("core=-4 does not exist", "3 columns")),
+        ({"warp": "standardise"}, ("column 0: the cosine basis", "Standardise", "MinMax")),
+        (
+            {"warp": ["mixed", "identity", "mixed"]},
+            ("column 1: the cosine basis lives on [0, 1]", "Identity", "Chebyshev"),
+        ),
+        ({"basis": "bspline", "n_basis": 3}, ("column 0: the bspline basis", "at least 4")),
+    ],
+)
+def test_settings_that_do_not_fit_the_table(settings, parts):
+    refuses(lambda: model(**settings).fit(X, Y), *parts)
+
+
+def test_settings_name_the_column_of_a_frame():
+    frame = pd.DataFrame(X, columns=list("abc"))
+    warp = ["mixed", "standardise", "mixed"]
+    refuses(lambda: model(warp=warp).fit(frame, Y), "column 'b': the cosine basis")
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"rank": 0}, "'rank'"),
+        ({"n_basis": 0}, "'n_basis'"),
+        ({"basis": "cosin"}, "'basis'"),
+        ({"solver": "adam"}, "'solver'"),
+        ({"curvature": "kfac"}, "'curvature'"),
+        ({"noise_precision": 0.0}, "'noise_precision'"),
+        ({"prior_precision": -1.0}, "'prior_precision'"),
+        ({"n_members": 0}, "'n_members'"),
+        ({"threshold": -1.0}, "'threshold'"),
+        ({"max_sweeps": 0}, "'max_sweeps'"),
+    ],
+)
+def test_settings_out_of_range(settings, part):
+    refuses(lambda: model(**settings).fit(X, Y), part, "TNKMRegressor", kind=ValueError)
+
+
+def test_noise_precision_that_no_float_can_hold():
+    parts = ("noise_precision=1 is out of range", "standard deviation", "rescale y")
+    refuses(lambda: model(noise_precision=1.0).fit(X, 1e200 * Y), *parts)
+    refuses(lambda: model(noise_precision=1.0).fit(X, 1e-200 * Y), *parts)
+
+
+def test_levels_out_of_range(fitted):
+    refuses(lambda: fitted.predict_interval(X, coverage=1.5), "coverage", "(0, 1)", "1.5")
+    refuses(lambda: fitted.predict_quantiles(X, [0.5, 1.2]), "q must be", "[0, 1]", "1.2")
