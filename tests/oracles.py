@@ -125,8 +125,8 @@ def vec(cores):
 
 def unvec(v, shapes):
     """The inverse of :func:`vec`."""
-    numbers = iter(v)
-    return tuple(np.array([[next(numbers) for _ in range(n)] for _ in range(R)]) for R, n in shapes)
+    ends = np.cumsum([R * n for R, n in shapes])
+    return tuple(v[e - R * n : e].reshape(R, n) for e, (R, n) in zip(ends, shapes, strict=True))
 
 
 def weight_tensor(cores):
@@ -136,7 +136,9 @@ def weight_tensor(cores):
 
 def kronecker_features(phi):
     """The Kronecker product of each row's features, (N, prod I_d)."""
-    return np.stack([reduce(np.kron, columns) for columns in zip(*[p.T for p in phi], strict=True)])
+    return reduce(
+        lambda a, b: (a[:, :, None] * b[:, None, :]).reshape(len(a), -1), [p.T for p in phi]
+    )
 
 
 def response(cores, phi):

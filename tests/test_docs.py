@@ -14,8 +14,18 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # imports go one way: a module may import only from modules that stand before it
 ORDER = [
     *("errors", "bases", "summaries", "warps", "columns", "sources"),
-    *("networks", "gram", "rows", "streaming", "linalg", "linearisation", "solver", "als", "gauss_newton"),
-    *("posterior", "truncation", "curvature", "precision", "inference"),
+    *(
+        "networks",
+        "gram",
+        "rows",
+        "streaming",
+        "linalg",
+        "linearisation",
+        "solver",
+        "als",
+        "gauss_newton",
+    ),
+    *("posterior", "truncation", "curvature", "precision", "settings", "checkpoints", "inference"),
     *("predictive", "machines", "metrics", "config", "fitting"),
     *("tables", "reporting", "estimators", "demo"),
 ]

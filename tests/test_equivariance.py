@@ -7,10 +7,11 @@ from tensorlace import TNKMRegressor
 from tensorlace.bases import Chebyshev, Cosine
 from tensorlace.curvature import GGN
 from tensorlace.gauss_newton import GaussNewton
-from tensorlace.inference import Settings, infer
+from tensorlace.inference import infer
 from tensorlace.networks import initialise, predict
 from tensorlace.precision import Fixed, one_group
 from tensorlace.rows import MemoryRows
+from tensorlace.settings import Settings
 from tensorlace.truncation import Truncation
 
 N, D = 80, 3

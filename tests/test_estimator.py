@@ -623,6 +623,15 @@ def test_convergence_warning_names_the_remedy():
     assert got[0].filename == __file__  # points at the caller of fit
 
 
+@not_converged
+@pytest.mark.parametrize("solver", ["als", "gauss_newton"])
+def test_max_sweeps_is_a_limit(solver):
+    for n in (1, 2, 10, 15):
+        machine = model(solver=solver, max_sweeps=n, tol=0.0).fit(X, Y)
+        assert machine.n_iter_ == n
+        assert len(machine.machines_[0].fit.history) == n
+
+
 def test_verbose_prints_to_stderr(capsys):
     model(verbose=0).fit(X, Y)
     assert capsys.readouterr() == ("", "")

@@ -64,6 +64,8 @@ def test_a_step_reports_what_it_met(seed, D, R, N, weighted, gamma):
     after, (info,) = run(GaussNewton(), p, steps=1)
     assert info.gradient == pytest.approx(oracles.relative_gradient(p), rel=1e-12)
     assert info.objective == pytest.approx(objective(after), rel=1e-13)
+    penalty = [np.sum(g * V * V, axis=1) for g, V in zip(p.gamma, after.cores, strict=True)]
+    assert error(penalty, np.tile(penalty[0], (D, 1))) < 1e-13
     misfit = p.y - oracles.response(after.cores, p.phi)
     assert info.rss == pytest.approx(p.w @ misfit**2, rel=1e-13)
 

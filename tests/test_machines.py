@@ -12,10 +12,11 @@ from tensorlace.bases import Chebyshev, Cosine, Fourier, Polynomial
 from tensorlace.columns import Column, Columns
 from tensorlace.curvature import GGN, BlockDiagonal, Full, Last
 from tensorlace.gauss_newton import GaussNewton
-from tensorlace.inference import Settings, infer
+from tensorlace.inference import infer
 from tensorlace.machines import KernelMachine
 from tensorlace.precision import Fixed, one_group
 from tensorlace.rows import MemoryRows
+from tensorlace.settings import Settings
 from tensorlace.truncation import Truncation
 from tensorlace.warps import Identity, Standardise
 

@@ -1,11 +1,12 @@
 """tensorlace: regression on tables that knows how sure it is."""
 
-from tensorlace import metrics
+from tensorlace import metrics, sources
 from tensorlace.errors import (
     CurvatureWarning,
     IllConditionedWarning,
     InputError,
     SizeError,
+    SourceError,
     TensorlaceError,
 )
 from tensorlace.estimators import TNKMRegressor
@@ -21,7 +22,9 @@ __all__ = [
     "Normal",
     "Samples",
     "SizeError",
+    "SourceError",
     "TNKMRegressor",
     "TensorlaceError",
     "metrics",
+    "sources",
 ]

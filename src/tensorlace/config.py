@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar, final
+from typing import Any, Self, TypeVar, final
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from tensorlace.bases.basis import Basis
 from tensorlace.curvature import GGN, BlockDiagonal, Curvature, Diag, Full, Last
 from tensorlace.errors import InputError, SizeError
 from tensorlace.gauss_newton import GaussNewton
-from tensorlace.inference import Settings
 from tensorlace.precision import (
     Evidence,
     Fixed,
@@ -27,6 +26,7 @@ from tensorlace.precision import (
     per_order,
     per_rank_term,
 )
+from tensorlace.settings import Settings
 from tensorlace.solver import Solver
 from tensorlace.truncation import Truncation
 
@@ -143,6 +143,24 @@ class Config:
     groups: Callable[[Sequence[int], int], Groups]
     max_steps: int
     tol: float
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any], n_columns: int) -> Self:
+        """Turn the estimator's arguments into objects for a table of ``n_columns``."""
+        return cls(
+            rank=params["rank"],
+            n_basis=spread("n_basis", params["n_basis"], None, n_columns),
+            bases=spread("basis", params["basis"], BASES, n_columns),
+            warps=spread("warp", params["warp"], WARPS, n_columns),
+            solver=SOLVERS.get(params["solver"]),
+            curvature=curvature_named(params["curvature"], params["core"], n_columns),
+            truncation=Truncation(params["threshold"], params["relative_threshold"]),
+            noise=policy_named(params["noise_precision"]),
+            prior=policy_named(params["prior_precision"]),
+            groups=GROUPS[params["prior_groups"]],
+            max_steps=params["max_sweeps"],
+            tol=params["tol"],
+        )
 
     def settings(self, sizes: Sequence[int], n_rows: int, target_scale: float) -> Settings:
         """Settings for a table of this size whose target was divided by ``target_scale``."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,8 +25,9 @@ from tensorlace.fitting import fit_machines
 from tensorlace.machines import KernelMachine
 from tensorlace.predictive import Distribution, Mixture
 from tensorlace.reporting import progress_printer, warn_about
+from tensorlace.rows import MEMORY_BUDGET
+from tensorlace.sources import ArraySource, RowSource, open_source
 from tensorlace.tables import column_names, numeric_table, numeric_target, row_weights
-from tensorlace.truncation import Truncation
 
 __all__ = ["TNKMRegressor"]
 
@@ -60,7 +62,7 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
     predictive : {"linearized", "sampled"}, default="linearized"
         Closed-form predictive of the linearised model, or a mixture over ``n_draws`` networks.
     n_draws : int, default=100
-        Networks drawn from the posterior for ``predictive="sampled"``.
+        Draws for ``predictive="sampled"``.
     threshold : float or None, default=None
         Eigenvalues of the Hessian below it are cut off (the paper's t̂). None keeps all that are
         positive.
@@ -83,6 +85,9 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
         Where the weights start, and the draws of ``predictive="sampled"``.
     n_jobs : int or None, default=None
         Threads. None uses all cores; the result is the same to the bit for any number.
+    memory_budget : int, default=2 GiB
+        Bytes that features and partial products kept between passes may take each. A table on disk
+        that does not fit is read again in every pass.
     verbose : int, default=0
         1 prints a line of progress per ten steps, 2 per step.
 
@@ -143,6 +148,7 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
+        "memory_budget": [Interval(Integral, 0, None, closed="left")],
         "verbose": ["verbose"],
     }
 
@@ -168,6 +174,7 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
         tol: float = 1e-6,
         random_state: Any = None,
         n_jobs: int | None = None,
+        memory_budget: int = MEMORY_BUDGET,
         verbose: int = 0,
     ) -> None:
         self.rank = rank
@@ -189,6 +196,7 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.memory_budget = memory_budget
         self.verbose = verbose
 
     @classmethod
@@ -238,17 +246,46 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
         weight = None
         if sample_weight is not None:
             weight = row_weights(sample_weight, table)
+            table, target, weight = (a[weight > 0.0] for a in (table, target, weight))
+        source = ArraySource(table, target, weight, column_names(self, table.shape[1]))
+        return self._fit(source, None)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_rows(
+        self, source: RowSource | str | Path, target: str | None = None, *, checkpoint: Any = None
+    ) -> Self:
+        """Fit to rows that live on disk or come in blocks, by the same path and to the same bits.
+
+        Parameters
+        ----------
+        source : RowSource or path
+            See `tensorlace.sources`; a path names CSV or Parquet: a file, a directory or a glob.
+        target : str
+            Column to predict, if ``source`` is a path.
+        checkpoint : path, optional
+            Written after every step. A fit that finds it goes on from there, to the same bits.
+        """
+        if not isinstance(source, RowSource):
+            if target is None:
+                raise InputError("target is missing: name the column to predict")
+            source = open_source(source, target)
+        self.n_features_in_ = len(source.names)
+        vars(self).pop("feature_names_in_", None)
+        if source.names != column_names(self, self.n_features_in_):  # the source has real names
+            self.feature_names_in_ = np.array(source.names, dtype=object)
+        return self._fit(source, None if checkpoint is None else Path(checkpoint))
+
+    def _fit(self, source: RowSource, checkpoint: Path | None) -> Self:
         rng = check_random_state(self.random_state)
         seeds = [int(s) for s in rng.randint(2**31 - 1, size=self.n_members)]
         self._draw_seed = int(rng.randint(2**31 - 1))
         self.machines_: tuple[KernelMachine, ...] = fit_machines(
-            self._config(table.shape[1]),
-            table,
-            target,
-            weight,
-            names=column_names(self, table.shape[1]),
+            config.Config.of(self.get_params(deep=False), len(source.names)),
+            source,
             seeds=seeds,
             threads=effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs),
+            memory_budget=self.memory_budget,
+            checkpoint=checkpoint,
             progress=partial(progress_printer, verbose=self.verbose, n_members=self.n_members),
         )
         fits = [machine.fit for machine in self.machines_]
@@ -313,19 +350,3 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
     def _table(self, X: Any) -> Array:
         check_is_fitted(self)
         return numeric_table(self, X, reset=False)
-
-    def _config(self, n_columns: int) -> config.Config:
-        return config.Config(
-            rank=self.rank,
-            n_basis=config.spread("n_basis", self.n_basis, None, n_columns),
-            bases=config.spread("basis", self.basis, config.BASES, n_columns),
-            warps=config.spread("warp", self.warp, config.WARPS, n_columns),
-            solver=config.SOLVERS.get(self.solver),
-            curvature=config.curvature_named(self.curvature, self.core, n_columns),
-            truncation=Truncation(self.threshold, self.relative_threshold),
-            noise=config.policy_named(self.noise_precision),
-            prior=config.policy_named(self.prior_precision),
-            groups=config.GROUPS[self.prior_groups],
-            max_steps=self.max_sweeps,
-            tol=self.tol,
-        )

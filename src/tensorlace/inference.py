@@ -2,24 +2,26 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import astuple, dataclass, replace
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from tensorlace.als import core_system
 from tensorlace.bases.basis import Array
+from tensorlace.checkpoints import Checkpointer
 from tensorlace.curvature import BlockDiagonal, Curvature, Evaluated, Last
 from tensorlace.linalg import solve
 from tensorlace.networks import Cores, from_vector, to_vector
 from tensorlace.posterior import Posterior
-from tensorlace.precision import Groups, Moments, Policy, log_evidence
+from tensorlace.precision import Groups, Moments, log_evidence
 from tensorlace.rows import Rows
-from tensorlace.solver import Info, Solver, State
+from tensorlace.settings import Settings
+from tensorlace.solver import Info, State
 from tensorlace.truncation import Truncation
 
-__all__ = ["Fitted", "Progress", "Settings", "infer"]
+__all__ = ["Fitted", "Progress", "infer"]
 
 Progress = Callable[[int, Info, float], None]
 """Called with the number of steps made, what the last one saw, and the noise precision."""
@@ -28,39 +30,8 @@ Indices = npt.NDArray[np.intp]
 
 FIRST_NOISE_PRECISION, FIRST_PRIOR_PRECISION = 10.0, 1.0
 WARM_UP_STEPS = 10
-
-
-@final
-@dataclass(frozen=True)
-class Settings:
-    """Everything that decides a fit, as objects: the seam below the estimator.
-
-    Attributes
-    ----------
-    rank : int
-    solver, curvature, truncation
-        See the modules of these names.
-    noise, prior : Policy
-        How β and γ are found, for a target of unit variance.
-    groups : function (sizes, rank) -> Groups
-    max_steps : int
-        Sweeps of ALS or steps of Gauss-Newton, precision rounds included.
-    tol : float
-        Relative gradient at which the MAP counts as found.
-    precision_tol : float
-        Largest relative change of a precision at which they count as found.
-    """
-
-    rank: int
-    solver: Solver
-    curvature: Curvature
-    truncation: Truncation
-    noise: Policy
-    prior: Policy
-    groups: Callable[[Sequence[int], int], Groups]
-    max_steps: int = 200
-    tol: float = 1e-8
-    precision_tol: float = 1e-4
+LEARNING_SHARE = 0.7
+"""Part of the steps in which precisions may still change; the rest is for the MAP to settle."""
 
 
 @final
@@ -87,8 +58,14 @@ class Fitted:
         return self.curvature.bayesian_cores(len(self.cores))
 
 
-def infer(rows: Rows, settings: Settings, cores: Cores, progress: Progress | None = None) -> Fitted:
-    """Fit from the given starting cores. Pure but for ``progress``.
+def infer(
+    rows: Rows,
+    settings: Settings,
+    cores: Cores,
+    progress: Progress | None = None,
+    checkpointer: Checkpointer | None = None,
+) -> Fitted:
+    """Fit from the given starting cores. Pure but for ``progress`` and ``checkpointer``.
 
     Parameters
     ----------
@@ -97,6 +74,8 @@ def infer(rows: Rows, settings: Settings, cores: Cores, progress: Progress | Non
     cores : D arrays (R, I_d)
         Starting point, see `networks.initialise`.
     progress : callable, optional
+    checkpointer : Checkpointer, optional
+        Called after every step; what it has saved before is resumed, to the same bits.
 
     Returns
     -------
@@ -104,10 +83,15 @@ def infer(rows: Rows, settings: Settings, cores: Cores, progress: Progress | Non
     """
     sizes = [V.shape[1] for V in cores]
     groups = settings.groups(sizes, settings.rank)
-    run = _Run(rows, settings, groups, settings.solver.start(rows, cores), progress)
-    if settings.noise.learns or settings.prior.learns:
-        run.learn_precisions(budget=max(1, int(0.7 * settings.max_steps)))
-    run.converge(budget=settings.max_steps)
+    run = _Run(rows, settings, groups, settings.solver.start(rows, cores))
+    saved = checkpointer.load() if checkpointer is not None else None
+    if saved is not None:
+        run.restore(saved)
+    while run.advance():
+        if checkpointer is not None:
+            checkpointer.save(run.snapshot())
+        if progress is not None:
+            progress(run.n_steps, run.info, run.beta)
     return run.finish()
 
 
@@ -121,15 +105,16 @@ class _Run:
         settings: Settings,
         groups: Groups,
         state: State,
-        progress: Progress | None,
     ) -> None:
         self.rows, self.settings, self.groups, self.state = rows, settings, groups, state
-        self.progress = progress
+        self.learning = settings.noise.learns or settings.prior.learns
+        self.learning_budget = max(1, int(LEARNING_SHARE * settings.max_steps))
+        self.steps_until_update = min(WARM_UP_STEPS, self.learning_budget // 2)
         self.beta = settings.noise.start(FIRST_NOISE_PRECISION)
         self.group_gamma = np.full(len(groups.count), settings.prior.start(FIRST_PRIOR_PRECISION))
         self.info = Info(objective=math.inf, gradient=math.inf, rss=math.inf)
         self.n_steps = 0
-        self.rcond = 1.0
+        self.converging = False
         self.history: list[float] = []
 
     @property
@@ -137,36 +122,53 @@ class _Run:
         """Prior precisions in the shape of the cores."""
         return from_vector(self.group_gamma[self.groups.index], self.state.cores)
 
-    def step(self) -> None:
-        """One step of the solver."""
+    def advance(self) -> bool:
+        """One more step of the solver, after a precision update if one is due; False at the end."""
+        if self.learning and self.n_steps >= self.learning_budget:
+            self.learning = False
+        if self.learning and self.steps_until_update == 0:
+            self.state = self.settings.solver.prepare(self.rows, self.state, self.gamma)
+            self.learning = self.update_precisions() >= self.settings.precision_tol
+            self.steps_until_update = self.settings.solver.steps_per_round
+        arrived = self.info.gradient <= self.settings.tol or self.info.stalled
+        if not self.learning and self.converging and arrived:
+            return False
+        if self.n_steps >= max(self.settings.max_steps, 1):
+            return False
+        self.converging = not self.learning
         self.state, self.info = self.settings.solver.step(
             self.rows, self.state, self.beta, self.gamma
         )
         self.n_steps += 1
-        self.rcond = self.info.rcond
+        self.steps_until_update -= 1
         self.history.append(self.info.objective)
-        if self.progress is not None:
-            self.progress(self.n_steps, self.info, self.beta)
+        return True
 
-    def learn_precisions(self, budget: int) -> None:
-        """Alternate steps and precision updates until the precisions settle."""
-        solver = self.settings.solver
-        for _ in range(min(WARM_UP_STEPS, budget // 2)):
-            self.step()
-        while self.n_steps < budget:
-            self.state = solver.prepare(self.rows, self.state, self.gamma)
-            change = self.update_precisions()
-            if change < self.settings.precision_tol:
-                return
-            for _ in range(solver.steps_per_round):
-                self.step()
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the next step depends on, as arrays."""
+        cores = {f"core{d}": V for d, V in enumerate(self.state.cores)}
+        counters = [self.n_steps, self.steps_until_update, self.learning, self.converging]
+        return {
+            **cores,
+            "counters": np.array(counters, dtype=np.int64),
+            "numbers": np.array([self.state.damping, self.beta]),
+            "info": np.array(astuple(self.info), dtype=np.float64),
+            "group_gamma": self.group_gamma,
+            "history": np.array(self.history),
+        }
 
-    def converge(self, budget: int) -> None:
-        """Steps at fixed precisions until the gradient vanishes."""
-        while self.n_steps < max(budget, 1):
-            self.step()
-            if self.info.gradient <= self.settings.tol or self.info.stalled:
-                return
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        cores = tuple(saved[f"core{d}"] for d in range(len(self.state.cores)))
+        n_steps, until, learning, converging = (int(k) for k in saved["counters"])
+        self.n_steps, self.steps_until_update = n_steps, until
+        self.learning, self.converging = bool(learning), bool(converging)
+        damping, self.beta = (float(x) for x in saved["numbers"])
+        self.state = State(cores, damping)
+        objective, gradient, rss, rcond, stalled = (float(x) for x in saved["info"])
+        self.info = Info(objective, gradient, rss, rcond, bool(stalled))
+        self.group_gamma = saved["group_gamma"]
+        self.history = [float(x) for x in saved["history"]]
 
     def update_precisions(self) -> float:
         """One update of β and γ; the largest relative change."""
@@ -266,7 +268,7 @@ class _Run:
             rss=stat.rss,
             n_steps=self.n_steps,
             gradient=self.info.gradient,
-            rcond=self.rcond if np.all(self.group_gamma > 0) else self.core_rcond(),
+            rcond=self.info.rcond if np.all(self.group_gamma > 0) else self.core_rcond(),
             history=tuple(self.history),
         )
 

@@ -13,7 +13,7 @@ from tensorlace.solver import Info
 
 __all__ = ["progress_printer", "warn_about"]
 
-_TO_CALLER_OF_FIT = 5
+_TO_CALLER_OF_FIT = 6
 
 
 def progress_printer(member: int, *, verbose: int, n_members: int) -> Progress | None:

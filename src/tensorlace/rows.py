@@ -145,6 +145,8 @@ class MemoryRows(Rows):
         Threads that work on leaves; BLAS is held to one thread each.
     memory_budget : int
         Bytes that kept features may take; above it they are recomputed in every pass.
+    total_weight : float, optional
+        Sum of the weights, if known.
     """
 
     keeps_blocks = True
@@ -159,10 +161,13 @@ class MemoryRows(Rows):
         block_rows: int,
         threads: int = 1,
         memory_budget: int = MEMORY_BUDGET,
+        total_weight: float | None = None,
     ) -> None:
         self.bases = tuple(bases)
         self.n_rows = u.shape[1]
-        self.total_weight = float(self.n_rows if weight is None else np.sum(weight))
+        if total_weight is None:
+            total_weight = float(self.n_rows if weight is None else np.sum(weight))
+        self.total_weight = total_weight
         self.memory_budget = memory_budget
         per_row = 8 * sum(b.n + b.closure().shape[2] for b in self.bases)
         keep = per_row * self.n_rows <= memory_budget

@@ -11,6 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar, final
 
+import numpy as np
+
 from tensorlace.columns import Columns
 from tensorlace.rows import (
     BLOCKS_PER_LEAF,
@@ -107,10 +109,16 @@ def sum_piece(
     chunk: Chunk,
 ) -> Statistic:
     """Statistic of consecutive rows: a pure function, on a thread here or on another machine."""
+    weight = chunk.weight
+    with np.errstate(over="ignore", invalid="ignore"):
+        u, y = columns.variables(chunk.X), target(chunk.y)
+    if weight is not None and not np.all(weight):
+        # an absent row may lie where a polynomial overflows, and 0 · ∞ is no number
+        u, y = np.where(weight > 0, u, 0.0), np.where(weight > 0, y, 0.0)
     blocks = cut_blocks(
-        columns.variables(chunk.X),
-        target(chunk.y),
-        chunk.weight,
+        u,
+        y,
+        weight,
         [column.basis for column in columns.columns],
         block_rows,
         first=chunk.first_row // block_rows,

@@ -85,9 +85,9 @@ def find_files(paths: Paths, extensions: Sequence[str]) -> list[str]:
     A directory stands for all files below it with one of the ``extensions``, except those whose
     names start with a dot or an underscore (marks left by other programs).
     """
-    several = not isinstance(paths, str | os.PathLike)
+    each = [paths] if isinstance(paths, str | os.PathLike) else paths
     found: set[str] = set()
-    for path in paths if several else [paths]:  # type: ignore[union-attr,list-item]
+    for path in each:
         found.update(os.path.abspath(p) for p in _expand(os.fspath(path), extensions))
     if not found:
         raise SourceError("the list of files is empty: no rows")

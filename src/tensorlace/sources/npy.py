@@ -1,5 +1,6 @@
 """Rows in ``.npy`` files, mapped into memory only while they are read."""
 
+import os
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -39,7 +40,8 @@ class NpySource(RowSource):
     ) -> None:
         paths = [X_path, y_path] if weight_path is None else [X_path, y_path, weight_path]
         self.files = tuple(File.open(path) for path in paths)
-        self.weight = None if weight_path is None else "weight"
+        self.target, *weight = (os.path.basename(file.path) for file in self.files[1:])
+        self.weight = weight[0] if weight else None
         X, *vectors = (_mapped(file) for file in self.files)
         if X.ndim != 2 or X.shape[1] == 0:
             raise SourceError(f"{self.files[0].path}: shape {X.shape} is no table (N, D)")
@@ -76,8 +78,6 @@ def _mapped(file: File) -> npt.NDArray[Any]:
     try:
         array = np.lib.format.open_memmap(file.path, mode="r")
     except (ValueError, OSError, EOFError) as error:
-        if file.size and "mmap" in str(error) and "empty" in str(error):
-            raise SourceError(f"{file.path}: no rows") from error
         raise SourceError(
             f"{file.path}: not a whole .npy file ({first_line(error)}): save it again"
         ) from error

@@ -24,6 +24,7 @@ from tensorlace.sources.source import RawRows
 __all__ = ["PARQUET_EXTENSIONS", "ParquetSource"]
 
 PARQUET_EXTENSIONS = (".parquet", ".pq")
+PANDAS_INDEX = "__index_level_"  # a data frame's row numbers are no feature
 
 
 @final
@@ -31,7 +32,7 @@ class ParquetSource(SegmentedSource):
     """Rows in one or more Parquet files, in the order of the files' names.
 
     A read decodes the row groups it overlaps, and keeps the last ones for the next read, so memory
-    is that of two row groups (or 64 MiB) and does not grow with the number of rows.
+    is that of two row groups (or 32 MiB) and does not grow with the number of rows.
 
     Parameters
     ----------
@@ -59,7 +60,8 @@ class ParquetSource(SegmentedSource):
             with _opened(file.path) as parquet:
                 metadata, schema = parquet.metadata, parquet.schema_arrow
             if n == 0:
-                self.names = feature_names(schema.names, target, features, weight)
+                named = [name for name in schema.names if not name.startswith(PANDAS_INDEX)]
+                self.names = feature_names(named, target, features, weight)
             find_columns(file.path, schema.names, self._wanted())
             for name in self._wanted():
                 _check_numeric(file.path, name, schema.field(name).type)

@@ -17,7 +17,7 @@ from tensorlace.sources.source import RawRows, RowSource
 
 __all__ = ["SegmentedSource", "join"]
 
-CACHE_BYTES = 64 << 20
+CACHE_BYTES = 32 << 20
 
 
 @final

@@ -1,0 +1,88 @@
+"""Checkpoints of a running fit: plain arrays in one file, replaced atomically."""
+
+import io
+import os
+import zipfile
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+
+from tensorlace.errors import SourceError
+from tensorlace.networks import Cores
+
+__all__ = ["Checkpointer", "write_atomically"]
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace ``path`` by ``data``: whoever reads it finds the old file or the new one, whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+@final
+@dataclass(frozen=True)
+class Checkpointer:
+    """Saves and restores the state of one member's fit.
+
+    Attributes
+    ----------
+    path : Path
+    key : str
+        Digest of the table's shape and of the starting cores; a checkpoint of another fit is
+        refused.
+    """
+
+    path: Path
+    key: str
+
+    @classmethod
+    def of(
+        cls, path: Path | None, member: int, identity: tuple[tuple[str, ...], int, Cores]
+    ) -> Self | None:
+        """Checkpointer of a member, or None if none is wanted."""
+        if path is None:
+            return None
+        names, n_rows, cores = identity
+        digest = sha256(repr((names, n_rows, [V.shape for V in cores])).encode())
+        for V in cores:
+            digest.update(V.tobytes())
+        return cls(path.with_name(f"{path.name}.{member}.npz"), digest.hexdigest())
+
+    def save(self, arrays: dict[str, Any]) -> None:
+        """Write the state."""
+        buffer = io.BytesIO()
+        np.savez(buffer, key=np.array(self.key), **arrays)
+        write_atomically(self.path, buffer.getvalue())
+
+    def load(self) -> dict[str, Any] | None:
+        """State saved before, or None."""
+        if not self.path.exists():
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                state = {name: file[name] for name in file.files}
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise SourceError(
+                f"checkpoint {self.path} cannot be read ({error}): remove it to start anew"
+            ) from error
+        if str(state.pop("key", "")) != self.key:
+            raise SourceError(
+                f"checkpoint {self.path} belongs to another table, model size or random_state: "
+                f"remove it or give another path"
+            )
+        return state

@@ -1,0 +1,45 @@
+"""Everything that decides a fit, as objects."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from tensorlace.curvature import Curvature
+from tensorlace.precision import Groups, Policy
+from tensorlace.solver import Solver
+from tensorlace.truncation import Truncation
+
+__all__ = ["Settings"]
+
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """What inference is to do with a table.
+
+    Attributes
+    ----------
+    rank : int
+    solver, curvature, truncation
+        See the modules of these names.
+    noise, prior : Policy
+        How β and γ are found, for a target of unit variance.
+    groups : function (sizes, rank) -> Groups
+    max_steps : int
+        Sweeps of ALS or steps of Gauss-Newton, precision rounds included.
+    tol : float
+        Relative gradient at which the MAP counts as found.
+    precision_tol : float
+        Largest relative change of a precision at which they count as found.
+    """
+
+    rank: int
+    solver: Solver
+    curvature: Curvature
+    truncation: Truncation
+    noise: Policy
+    prior: Policy
+    groups: Callable[[Sequence[int], int], Groups]
+    max_steps: int = 200
+    tol: float = 1e-8
+    precision_tol: float = 1e-4
