@@ -27,7 +27,13 @@ from tensorlace.predictive import Distribution, Mixture
 from tensorlace.reporting import progress_printer, warn_about
 from tensorlace.rows import MEMORY_BUDGET
 from tensorlace.sources import ArraySource, RowSource, open_source
-from tensorlace.tables import column_names, numeric_table, numeric_target, row_weights
+from tensorlace.tables import (
+    column_names,
+    numeric_table,
+    numeric_target,
+    remember_columns,
+    row_weights,
+)
 
 __all__ = ["TNKMRegressor"]
 
@@ -269,10 +275,7 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
             if target is None:
                 raise InputError("target is missing: name the column to predict")
             source = open_source(source, target)
-        self.n_features_in_ = len(source.names)
-        vars(self).pop("feature_names_in_", None)
-        if source.names != column_names(self, self.n_features_in_):  # the source has real names
-            self.feature_names_in_ = np.array(source.names, dtype=object)
+        remember_columns(self, source.names)
         return self._fit(source, None if checkpoint is None else Path(checkpoint))
 
     def _fit(self, source: RowSource, checkpoint: Path | None) -> Self:

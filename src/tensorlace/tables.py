@@ -9,13 +9,22 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from tensorlace.bases.basis import Array
 from tensorlace.errors import InputError
 
-__all__ = ["column_names", "numeric_table", "numeric_target", "row_weights"]
+__all__ = ["column_names", "numeric_table", "numeric_target", "remember_columns", "row_weights"]
 
 
 def column_names(estimator: Any, n_columns: int) -> tuple[str, ...]:
     """Names seen in fit, or ``column 0``, ``column 1``, ..."""
     names = getattr(estimator, "feature_names_in_", None)
     return tuple(f"column {k}" for k in range(n_columns)) if names is None else tuple(names)
+
+
+def remember_columns(estimator: Any, names: tuple[str, ...]) -> None:
+    """Set what scikit-learn sets in fit: number of columns, and their names if they have any."""
+    estimator.n_features_in_ = len(names)
+    if hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    if names != column_names(estimator, len(names)):
+        estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
 def numeric_table(estimator: Any, X: Any, *, reset: bool) -> Array:
