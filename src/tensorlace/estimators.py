@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
@@ -15,15 +14,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
     _check_y,
     check_consistent_length,
-    check_is_fitted,
 )
 
 from tensorlace import config
-from tensorlace.bases.basis import Array
 from tensorlace.errors import InputError
 from tensorlace.fitting import fit_machines
 from tensorlace.machines import KernelMachine
-from tensorlace.predictive import Distribution, Mixture
+from tensorlace.predictions import PredictsDistributions
 from tensorlace.reporting import progress_printer, warn_about
 from tensorlace.rows import MEMORY_BUDGET
 from tensorlace.sources import ArraySource, RowSource, open_source
@@ -38,7 +35,7 @@ from tensorlace.tables import (
 __all__ = ["TNKMRegressor"]
 
 
-class TNKMRegressor(RegressorMixin, BaseEstimator):
+class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
     """Bayesian tensor-network kernel machine: regression that knows how sure it is.
 
     Each column x_d becomes a few basis functions φ_d(x_d); the model is a sum of ``rank`` products
@@ -299,57 +296,3 @@ class TNKMRegressor(RegressorMixin, BaseEstimator):
         self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
         warn_about(fits, tol=self.tol, full=self.curvature == "full" and self.threshold is None)
         return self
-
-    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Predictive mean (n,), and with ``return_std`` the standard deviation of a new y (n,)."""
-        if return_std:
-            dist = self.predict_dist(X)
-            return dist.mean, dist.std
-        if self.predictive == "sampled":
-            return self.predict_dist(X).mean
-        table = self._table(X)
-        return np.mean([machine.mean(table) for machine in self.machines_], axis=0)
-
-    def predict_dist(self, X: Any) -> Distribution:
-        """Predictive distributions of n rows, a `Normal` or a `Mixture`."""
-        table = self._table(X)
-        parts: list[Distribution] = []
-        for k, machine in enumerate(self.machines_):
-            if self.predictive == "linearized":
-                parts.append(machine.linearized(table))
-            else:
-                rng = np.random.default_rng([self._draw_seed, k])
-                parts.append(machine.sampled(table, self.n_draws, rng))
-        return parts[0] if len(parts) == 1 else Mixture.of(parts)
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
-        """Central predictive interval: lower (n,), upper (n,)."""
-        return self.predict_dist(X).interval(coverage)
-
-    def predict_quantiles(self, X: Any, q: float | Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
-        """Predictive quantiles, (n, k) for k levels or (n,) for one. They never cross."""
-        return self.predict_dist(X).quantile(q)
-
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
-        """Draws of new targets (n, n_samples); a column is one joint draw over all rows."""
-        table = self._table(X)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        counts = np.bincount(
-            rng.integers(len(self.machines_), size=n_samples), minlength=len(self.machines_)
-        )
-        linearized = self.predictive == "linearized"
-        draws = []
-        for machine, count in zip(self.machines_, counts, strict=True):
-            f = machine.functions(table, int(count), rng, linearized)
-            noisy = f + machine.noise_std * rng.standard_normal(f.shape)
-            draws.append(machine.target.location + machine.target.scale * noisy)
-        return rng.permutation(np.concatenate(draws, axis=1), axis=1)
-
-    def extrapolated(self, X: Any) -> npt.NDArray[np.bool_]:
-        """Rows (n,) with a value beyond the training range of its column."""
-        table = self._table(X)
-        return np.any(self.machines_[0].columns.outside(table), axis=1)
-
-    def _table(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return numeric_table(self, X, reset=False)

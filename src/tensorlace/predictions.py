@@ -1,0 +1,87 @@
+"""What a fitted ensemble of machines can be asked for."""
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from tensorlace.bases.basis import Array
+from tensorlace.machines import KernelMachine
+from tensorlace.predictive import Distribution, Mixture
+from tensorlace.tables import numeric_table
+
+__all__ = ["PredictsDistributions"]
+
+
+class PredictsDistributions(ABC):
+    """The predicting half of an estimator; the fitting half sets what it reads.
+
+    Attributes
+    ----------
+    machines_ : tuple of KernelMachine
+    predictive : {"linearized", "sampled"}
+    n_draws : int
+    """
+
+    machines_: tuple[KernelMachine, ...]
+    predictive: str
+    n_draws: int
+    _draw_seed: int
+
+    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Predictive mean (n,), and with ``return_std`` the standard deviation of a new y (n,)."""
+        if return_std:
+            dist = self.predict_dist(X)
+            return dist.mean, dist.std
+        if self.predictive == "sampled":
+            return self.predict_dist(X).mean
+        table = self._table(X)
+        return np.mean([machine.mean(table) for machine in self.machines_], axis=0)
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """Predictive distributions of n rows, a `Normal` or a `Mixture`."""
+        table = self._table(X)
+        parts: list[Distribution] = []
+        for k, machine in enumerate(self.machines_):
+            if self.predictive == "linearized":
+                parts.append(machine.linearized(table))
+            else:
+                rng = np.random.default_rng([self._draw_seed, k])
+                parts.append(machine.sampled(table, self.n_draws, rng))
+        return parts[0] if len(parts) == 1 else Mixture.of(parts)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
+        """Central predictive interval: lower (n,), upper (n,)."""
+        return self.predict_dist(X).interval(coverage)
+
+    def predict_quantiles(self, X: Any, q: float | Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
+        """Predictive quantiles, (n, k) for k levels or (n,) for one. They never cross."""
+        return self.predict_dist(X).quantile(q)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+        """Draws of new targets (n, n_samples); a column is one joint draw over all rows."""
+        table = self._table(X)
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        counts = np.bincount(
+            rng.integers(len(self.machines_), size=n_samples), minlength=len(self.machines_)
+        )
+        linearized = self.predictive == "linearized"
+        draws = []
+        for machine, count in zip(self.machines_, counts, strict=True):
+            f = machine.functions(table, int(count), rng, linearized)
+            noisy = f + machine.noise_std * rng.standard_normal(f.shape)
+            draws.append(machine.target.location + machine.target.scale * noisy)
+        return rng.permutation(np.concatenate(draws, axis=1), axis=1)
+
+    def extrapolated(self, X: Any) -> npt.NDArray[np.bool_]:
+        """Rows (n,) with a value beyond the training range of its column."""
+        table = self._table(X)
+        return np.any(self.machines_[0].columns.outside(table), axis=1)
+
+    def _table(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return numeric_table(self, X, reset=False)
