@@ -19,6 +19,7 @@ ORDER = [
         "gram",
         "rows",
         "streaming",
+        "cluster",
         "linalg",
         "linearisation",
         "solver",
@@ -31,7 +32,8 @@ ORDER = [
 ]
 
 
-def test_readme_examples_run(capsys):
+def test_readme_examples_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     assert len(blocks) >= 2
     namespace: dict[str, object] = {}

@@ -2,6 +2,7 @@
 
 from tensorlace import metrics, sources
 from tensorlace.errors import (
+    ClusterError,
     CurvatureWarning,
     IllConditionedWarning,
     InputError,
@@ -15,6 +16,7 @@ from tensorlace.predictive import Mixture, Normal, Samples
 __version__ = "0.1.0"
 
 __all__ = [
+    "ClusterError",
     "CurvatureWarning",
     "IllConditionedWarning",
     "InputError",

@@ -1,6 +1,7 @@
 """Errors and warnings of tensorlace: which quantity, how large it is and what to do."""
 
 __all__ = [
+    "ClusterError",
     "CurvatureWarning",
     "IllConditionedWarning",
     "InputError",
@@ -32,3 +33,7 @@ class CurvatureWarning(UserWarning):
 
 class SourceError(TensorlaceError, OSError):
     """Rows cannot be read: a file is missing, damaged, changed, or holds what is no number."""
+
+
+class ClusterError(TensorlaceError, RuntimeError):
+    """A cluster cannot do the work."""

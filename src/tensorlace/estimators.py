@@ -11,12 +11,10 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import (
-    _check_y,
-    check_consistent_length,
-)
+from sklearn.utils.validation import _check_y, check_consistent_length
 
 from tensorlace import config
+from tensorlace.cluster import DaskPieces, collection_pieces, is_collection
 from tensorlace.errors import InputError
 from tensorlace.fitting import fit_machines
 from tensorlace.machines import KernelMachine
@@ -24,6 +22,7 @@ from tensorlace.predictions import PredictsDistributions
 from tensorlace.reporting import progress_printer, warn_about
 from tensorlace.rows import MEMORY_BUDGET
 from tensorlace.sources import ArraySource, RowSource, open_source
+from tensorlace.streaming import Pieces
 from tensorlace.tables import (
     column_names,
     numeric_table,
@@ -85,7 +84,7 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
     tol : float, default=1e-6
         Relative gradient at which the solver stops. Short of it a ``ConvergenceWarning`` is given.
     random_state : int, RandomState or None, default=None
-        Where the weights start, and the draws of ``predictive="sampled"``.
+        Where the weights start, and the draws.
     n_jobs : int or None, default=None
         Threads. None uses all cores; the result is the same to the bit for any number.
     memory_budget : int, default=2 GiB
@@ -106,8 +105,6 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         Steps of the longest run.
     n_dropped_ : int
         Posterior directions cut off, over all members.
-    n_features_in_ : int
-    feature_names_in_ : array of str
 
     Examples
     --------
@@ -119,9 +116,6 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
     >>> model = TNKMRegressor(random_state=0).fit(X, y)
     >>> mean, std = model.predict(X[:3], return_std=True)
     >>> bool(np.all(np.abs(y[:3] - mean) < 4 * std))
-    True
-    >>> lower, upper = model.predict_interval(X, coverage=0.9)
-    >>> bool(0.85 < np.mean((lower < y) & (y < upper)) < 0.97)
     True
     """
 
@@ -231,16 +225,16 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : (N, D) array or data frame
+        X : (N, D) array, data frame or Dask collection
             Numeric, without missing values.
         y : (N,) array
         sample_weight : (N,) array, optional
             A weight is a number of repetitions of its row.
-
-        Returns
-        -------
-        self
         """
+        if is_collection(X):
+            pieces = collection_pieces(X, y, sample_weight)
+            remember_columns(self, pieces.names)
+            return self._fit(pieces, None)
         table = numeric_table(self, X, reset=True)
         if y is None:
             raise InputError("TNKMRegressor requires y to be passed, but the target y is None")
@@ -255,7 +249,12 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_rows(
-        self, source: RowSource | str | Path, target: str | None = None, *, checkpoint: Any = None
+        self,
+        source: RowSource | str | Path,
+        target: str | None = None,
+        *,
+        client: Any = None,
+        checkpoint: Any = None,
     ) -> Self:
         """Fit to rows that live on disk or come in blocks, by the same path and to the same bits.
 
@@ -265,6 +264,8 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
             See `tensorlace.sources`; a path names CSV or Parquet: a file, a directory or a glob.
         target : str
             Column to predict, if ``source`` is a path.
+        client : distributed.Client, optional
+            Cluster whose workers read and sum the rows; they must see the same files.
         checkpoint : path, optional
             Written after every step. A fit that finds it goes on from there, to the same bits.
         """
@@ -273,15 +274,16 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
                 raise InputError("target is missing: name the column to predict")
             source = open_source(source, target)
         remember_columns(self, source.names)
-        return self._fit(source, None if checkpoint is None else Path(checkpoint))
+        table = source if client is None else DaskPieces(source, client)
+        return self._fit(table, None if checkpoint is None else Path(checkpoint))
 
-    def _fit(self, source: RowSource, checkpoint: Path | None) -> Self:
+    def _fit(self, table: RowSource | Pieces, checkpoint: Path | None) -> Self:
         rng = check_random_state(self.random_state)
         seeds = [int(s) for s in rng.randint(2**31 - 1, size=self.n_members)]
         self._draw_seed = int(rng.randint(2**31 - 1))
         self.machines_: tuple[KernelMachine, ...] = fit_machines(
-            config.Config.of(self.get_params(deep=False), len(source.names)),
-            source,
+            config.Config.of(self.get_params(deep=False), len(table.names)),
+            table,
             seeds=seeds,
             threads=effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs),
             memory_budget=self.memory_budget,

@@ -1,7 +1,6 @@
-"""From a source of rows to fitted kernel machines."""
+"""From a table to fitted kernel machines."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from tensorlace.machines import KernelMachine
 from tensorlace.networks import initialise
 from tensorlace.rows import MEMORY_BUDGET, MemoryRows, Rows
 from tensorlace.sources import ArraySource, Chunk, RowSource
-from tensorlace.streaming import PIECE_ROWS, StreamedRows, ordered_map
+from tensorlace.streaming import LocalPieces, Pieces, StreamedRows
 from tensorlace.summaries import (
     LEAF_ROWS,
     TableSummary,
@@ -32,7 +31,7 @@ __all__ = ["fit_machines"]
 
 def fit_machines(
     config: Config,
-    source: RowSource,
+    table: RowSource | Pieces,
     *,
     seeds: Sequence[int],
     threads: int = 1,
@@ -45,8 +44,9 @@ def fit_machines(
     Parameters
     ----------
     config : Config
-    source : RowSource
-        A weight of a row is its number of repetitions; a row of weight zero is as good as absent.
+    table : RowSource or Pieces
+        A source to read here, or pieces that are worked on elsewhere. A weight of a row is its
+        number of repetitions; a row of weight zero is as good as absent.
     seeds : sequence of int
         One per member: the only randomness is where its cores start.
     threads : int
@@ -58,89 +58,87 @@ def fit_machines(
     progress : callable
         Gives the progress callback of a member.
     """
-    if source.n_rows < 2:
-        raise InputError(f"the table has {source.n_rows} row: at least 2 are needed")
-    *table, y = _summarise(source, threads)
-    target = Standardise.from_summary(y)
-    columns = columns_from_summaries(
-        tuple(table),
-        n_basis=config.n_basis,
-        bases=config.bases,
-        warps=config.warps,
-        names=source.names,
-    )
-    settings = config.settings(columns.sizes, source.n_rows, target.scale)
-    constants = [column.basis.constant() for column in columns.columns]
-    # a block's Jacobian, P × n, should stay below 128 MB
-    n_params = config.rank * sum(columns.sizes)
-    block = max(64, min(block_rows(config.rank), 2 ** int(np.log2(2**24 / n_params))))
-    with _rows(source, columns, target, y.n, block, threads, memory_budget) as rows:
+    if table.n_rows < 2:
+        raise InputError(f"the table has {table.n_rows} row: at least 2 are needed")
+    pieces = LocalPieces(table, threads) if isinstance(table, RowSource) else table
+    try:
+        *summaries, y = pieces.reduce(_Summarise((*table.names, table.target)), merge_tables)
+        target = Standardise.from_summary(y)
+        columns = columns_from_summaries(
+            tuple(summaries),
+            n_basis=config.n_basis,
+            bases=config.bases,
+            warps=config.warps,
+            names=table.names,
+        )
+        settings = config.settings(columns.sizes, table.n_rows, target.scale)
+        constants = [column.basis.constant() for column in columns.columns]
+        # a block's Jacobian, P × n, should stay below 128 MB
+        n_params = config.rank * sum(columns.sizes)
+        block = max(64, min(block_rows(config.rank), 2 ** int(np.log2(2**24 / n_params))))
+        rows = _in_memory(table, columns, target, y.n, block, threads, memory_budget)
+        if rows is None:
+            rows = StreamedRows(
+                pieces, columns, target, y.n, block_rows=block, memory_budget=memory_budget
+            )
+        with rows:
 
-        def member(number: int, seed: int) -> KernelMachine:
-            cores = initialise(constants, config.rank, np.random.default_rng(seed))
-            saver = Checkpointer.of(checkpoint, number, (source.names, source.n_rows, cores))
-            fit = infer(rows, settings, cores, progress(number), saver)
-            return KernelMachine(columns, target, fit)
+            def member(number: int, seed: int) -> KernelMachine:
+                cores = initialise(constants, config.rank, np.random.default_rng(seed))
+                saver = Checkpointer.of(checkpoint, number, (table.names, table.n_rows, cores))
+                fit = infer(rows, settings, cores, progress(number), saver)
+                return KernelMachine(columns, target, fit)
 
-        jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
-        workers = min(threads, len(seeds))
-        return tuple(Parallel(n_jobs=workers, prefer="threads", require="sharedmem")(jobs))
+            jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
+            workers = min(threads, len(seeds))
+            return tuple(Parallel(n_jobs=workers, prefer="threads", require="sharedmem")(jobs))
+    finally:
+        pieces.close()
 
 
-def _rows(
-    source: RowSource,
+def _in_memory(
+    table: RowSource | Pieces,
     columns: Columns,
     target: Standardise,
     total_weight: float,
     block: int,
     threads: int,
     memory_budget: int,
-) -> Rows:
-    """Rows in memory if they are there already or fit the budget, else streamed."""
-    bytes_in_memory = 3 * 8 * source.n_rows * (len(source.names) + 2)
-    weighted = source.weight is not None  # absent rows are the business of the stream
-    if isinstance(source, ArraySource) or (not weighted and bytes_in_memory <= memory_budget):
-        chunk = next(source.chunks(source.n_rows))
-        return MemoryRows(
-            columns.variables(chunk.X),
-            target(chunk.y),
-            chunk.weight,
-            [column.basis for column in columns.columns],
-            block_rows=block,
-            threads=threads,
-            memory_budget=memory_budget,
-            total_weight=total_weight,
-        )
-    return StreamedRows(
-        source,
-        columns,
-        target,
-        total_weight,
+) -> Rows | None:
+    """Rows in memory if they are there already or fit the budget."""
+    if isinstance(table, Pieces):
+        return None
+    bytes_in_memory = 3 * 8 * table.n_rows * (len(table.names) + 2)
+    fits = bytes_in_memory <= memory_budget and table.weight is None
+    if not (fits or isinstance(table, ArraySource)):  # absent rows are the business of the stream
+        return None
+    chunk = next(table.chunks(table.n_rows))
+    return MemoryRows(
+        columns.variables(chunk.X),
+        target(chunk.y),
+        chunk.weight,
+        [column.basis for column in columns.columns],
         block_rows=block,
         threads=threads,
         memory_budget=memory_budget,
+        total_weight=total_weight,
     )
 
 
-def _summarise(source: RowSource, threads: int) -> TableSummary:
-    """Summaries of all columns and, last, of the target, in one pass."""
-    names = (*source.names, source.target)
+class _Summarise:
+    """Summaries of all columns of a piece and, last, of its target. Picklable."""
 
-    def piece(chunk: Chunk) -> TableSummary:
-        table = np.column_stack([chunk.X, chunk.y])
-        starts = range(0, len(table), LEAF_ROWS)
-        return tree_reduce(
-            (
-                summarise_leaf(
-                    table[a : a + LEAF_ROWS],
-                    None if chunk.weight is None else chunk.weight[a : a + LEAF_ROWS],
-                    names,
-                )
-                for a in starts
-            ),
-            merge_tables,
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    def __call__(self, chunk: Chunk) -> TableSummary:
+        table, weight = np.column_stack([chunk.X, chunk.y]), chunk.weight
+        leaves = (
+            summarise_leaf(
+                table[a : a + LEAF_ROWS],
+                None if weight is None else weight[a : a + LEAF_ROWS],
+                self._names,
+            )
+            for a in range(0, len(table), LEAF_ROWS)
         )
-
-    with ThreadPoolExecutor(threads) as pool:
-        pieces = ordered_map(pool, piece, source.chunks(PIECE_ROWS), 2 * threads)
-        return tree_reduce(pieces, merge_tables)
+        return tree_reduce(leaves, merge_tables)

@@ -10,9 +10,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tensorlace.bases.basis import Array
+from tensorlace.cluster import is_collection, predict_collection
 from tensorlace.machines import KernelMachine
 from tensorlace.predictive import Distribution, Mixture
-from tensorlace.tables import numeric_table
+from tensorlace.tables import nameless, numeric_table
 
 __all__ = ["PredictsDistributions"]
 
@@ -34,6 +35,8 @@ class PredictsDistributions(ABC):
 
     def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Predictive mean (n,), and with ``return_std`` the standard deviation of a new y (n,)."""
+        if is_collection(X):
+            return self._predict_lazily(X, return_std)
         if return_std:
             dist = self.predict_dist(X)
             return dist.mean, dist.std
@@ -81,6 +84,19 @@ class PredictsDistributions(ABC):
         """Rows (n,) with a value beyond the training range of its column."""
         table = self._table(X)
         return np.any(self.machines_[0].columns.outside(table), axis=1)
+
+    def _predict_lazily(self, X: Any, return_std: bool) -> Any:
+        """Dask collections in, Dask arrays out."""
+        check_is_fitted(self)
+        plain = nameless(self)
+
+        def block(table: Array) -> Array:
+            return np.stack(plain.predict(table, return_std=True), axis=1)
+
+        if not return_std:
+            return predict_collection(lambda t: plain.predict(t)[:, None], X, 1)[:, 0]
+        both = predict_collection(block, X, 2)
+        return both[:, 0], both[:, 1]
 
     def _table(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -5,6 +5,7 @@ that `rows.MemoryRows` sums by, and the result is the same to the bit. Memory is
 however many rows there are.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +16,6 @@ import numpy as np
 
 from tensorlace.columns import Columns
 from tensorlace.rows import (
-    BLOCKS_PER_LEAF,
     MEMORY_BUDGET,
     Block,
     Rows,
@@ -29,7 +29,7 @@ from tensorlace.sources import Chunk, RowSource
 from tensorlace.summaries import tree_reduce
 from tensorlace.warps import Standardise
 
-__all__ = ["StreamedRows", "ordered_map"]
+__all__ = ["PIECE_ROWS", "LocalPieces", "Pieces", "StreamedRows"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -38,67 +38,100 @@ PIECE_ROWS = 1 << 16
 """Rows per piece: a few megabytes of raw numbers, and enough work to hide the reading."""
 
 
+class Pieces(ABC):
+    """A table in pieces of `PIECE_ROWS` rows, over which a pure function is mapped and merged.
+
+    Attributes
+    ----------
+    names : tuple of str
+    target : str
+    n_rows : int
+    """
+
+    names: tuple[str, ...]
+    target: str
+    n_rows: int
+
+    @abstractmethod
+    def reduce(self, function: Callable[[Chunk], T], merge: Callable[[T, T], T]) -> T:
+        """Merge ``function(piece)`` over all pieces, in a tree that only depends on N."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of threads or connections."""
+
+
+@final
+class LocalPieces(Pieces):
+    """Pieces of a source, read and worked on by threads of this process."""
+
+    def __init__(self, source: RowSource, threads: int = 1) -> None:
+        self.names, self.target, self.n_rows = source.names, source.target, source.n_rows
+        self._source, self._window = source, 2 * threads
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def reduce(self, function: Callable[[Chunk], T], merge: Callable[[T, T], T]) -> T:
+        """One pass over the source, at most a few pieces in memory."""
+        source = self._source
+        source.verify()
+        if not source.random_access:
+            chunks = source.chunks(PIECE_ROWS)
+            return tree_reduce(ordered_map(self._pool, function, chunks, self._window), merge)
+
+        def read_and_work(start: int) -> T:
+            return function(source.read(start, start + PIECE_ROWS))
+
+        starts = range(0, self.n_rows, PIECE_ROWS)
+        return tree_reduce(ordered_map(self._pool, read_and_work, starts, self._window), merge)
+
+    def close(self) -> None:
+        """Stop the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
 @final
 class StreamedRows(Rows):
-    """Rows of a source that does not fit, or should not be held, in memory.
+    """Rows that do not fit, or should not be held, in memory.
 
     Parameters
     ----------
-    source : RowSource
+    pieces : Pieces
     columns : Columns
         Fitted warps and bases.
     target : Standardise
         Scale of y.
     total_weight : float
-    block_rows, threads, memory_budget
-        As for `MemoryRows`.
+    block_rows, memory_budget
+        As for `MemoryRows`; a block is a power of two of rows.
     """
 
     keeps_blocks = False
 
     def __init__(
         self,
-        source: RowSource,
+        pieces: Pieces,
         columns: Columns,
         target: Standardise,
         total_weight: float,
         *,
         block_rows: int,
-        threads: int = 1,
         memory_budget: int = MEMORY_BUDGET,
     ) -> None:
         self.bases = tuple(column.basis for column in columns.columns)
-        self.n_rows = source.n_rows
+        self.n_rows = pieces.n_rows
         self.total_weight = total_weight
         self.memory_budget = memory_budget
-        self._source, self._columns, self._target = source, columns, target
+        self._pieces, self._columns, self._target = pieces, columns, target
         self._block_rows = block_rows
-        leaf = block_rows * BLOCKS_PER_LEAF
-        self._piece_rows = leaf * 2 ** max(0, (PIECE_ROWS // leaf).bit_length() - 1)
-        self._threads = threads
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     def reduce(self, kernel: Callable[[Block], Statistic]) -> Statistic:
-        """One pass over the source."""
-        self._source.verify()
-        total = partial(sum_piece, kernel, self._columns, self._target, self._block_rows)
-        if self._source.random_access:
-            starts = range(0, self.n_rows, self._piece_rows)
-            work: Iterable[Statistic] = ordered_map(
-                self._pool,
-                lambda a: total(self._source.read(a, a + self._piece_rows)),
-                starts,
-                2 * self._threads,
-            )
-        else:
-            chunks = self._source.chunks(self._piece_rows)
-            work = ordered_map(self._pool, total, chunks, 2 * self._threads)
-        return tree_reduce(work, add)
+        """One pass over the pieces."""
+        work = partial(sum_piece, kernel, self._columns, self._target, self._block_rows)
+        return self._pieces.reduce(work, add)
 
     def close(self) -> None:
-        """Stop the threads."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        """Nothing to do: the pieces belong to somebody else."""
 
 
 def sum_piece(

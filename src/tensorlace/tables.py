@@ -1,5 +1,6 @@
 """Tables as users hand them in: made numeric, or refused with the column and row to blame."""
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,14 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from tensorlace.bases.basis import Array
 from tensorlace.errors import InputError
 
-__all__ = ["column_names", "numeric_table", "numeric_target", "remember_columns", "row_weights"]
+__all__ = [
+    "column_names",
+    "nameless",
+    "numeric_table",
+    "numeric_target",
+    "remember_columns",
+    "row_weights",
+]
 
 
 def column_names(estimator: Any, n_columns: int) -> tuple[str, ...]:
@@ -25,6 +33,14 @@ def remember_columns(estimator: Any, names: tuple[str, ...]) -> None:
         del estimator.feature_names_in_
     if names != column_names(estimator, len(names)):
         estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def nameless(estimator: Any) -> Any:
+    """Copy of a fitted estimator that takes its columns by position."""
+    plain = copy(estimator)
+    if hasattr(plain, "feature_names_in_"):
+        del plain.feature_names_in_
+    return plain
 
 
 def numeric_table(estimator: Any, X: Any, *, reset: bool) -> Array:
