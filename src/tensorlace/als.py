@@ -13,7 +13,7 @@ import numpy as np
 from tensorlace.bases.basis import Array
 from tensorlace.gram import expand, moments
 from tensorlace.linalg import solve
-from tensorlace.networks import Cores, balance, combine, factors, suffixes
+from tensorlace.networks import Cores, balance, combine, suffixes
 from tensorlace.rows import Block, Rows, Statistic
 from tensorlace.solver import Info, Solver, State
 
@@ -66,7 +66,8 @@ class Environments:
                 right = F if right is None else F * right
             return combine(left, right, shape)
         if d == 0:
-            self._right[block.index] = suffixes(factors(cores, block.features()))
+            factors = (cores[k] @ block.phi(k) for k in range(1, len(cores)))
+            self._right[block.index] = suffixes(factors)
             self._left[block.index] = None
         else:
             F = cores[d - 1] @ block.phi(d - 1)
@@ -87,7 +88,7 @@ def core_system(
         weighted = block.weighted(residual)
         return (
             moments(block.psi(d), Z),
-            (Z * weighted) @ phi.T,
+            Z @ (phi * weighted).T if len(phi) < len(Z) else (Z * weighted) @ phi.T,
             np.array(weighted @ residual),
         )
 

@@ -63,13 +63,16 @@ def predict(cores: Cores, phi: Phi) -> Array:
     return f
 
 
-def suffixes(F: Sequence[Array]) -> list[Array | None]:
-    """Products to the right: entry d is ``F^(d+1) * ... * F^(D)``, None for the last core."""
-    out: list[Array | None] = [None] * len(F)
-    for d in range(len(F) - 2, -1, -1):
-        right = out[d + 1]
-        out[d] = F[d + 1] if right is None else F[d + 1] * right
-    return out
+def suffixes(F: Iterable[Array]) -> list[Array | None]:
+    """Products to the right of each core, from the factors of all cores but the first.
+
+    Entry d is ``F^(d+1) * ... * F^(D)``, None for the last core.
+    """
+    out: list[Array | None] = [None]
+    for factor in reversed(list(F)):
+        right = out[-1]
+        out.append(factor if right is None else factor * right)
+    return out[::-1]
 
 
 def combine(prefix: Array | None, suffix: Array | None, shape: tuple[int, int]) -> Array:
@@ -81,7 +84,7 @@ def combine(prefix: Array | None, suffix: Array | None, shape: tuple[int, int]) 
 
 def environments(F: Sequence[Array]) -> list[Array]:
     """All ``Z^(d)`` (R, n): the product of every factor but the d-th, eq. (wk_update_specs)."""
-    right = suffixes(F)
+    right = suffixes(F[1:])
     out, prefix = [], None
     for d, factor in enumerate(F):
         out.append(combine(prefix, right[d], factor.shape))
