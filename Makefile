@@ -10,7 +10,7 @@ export SCIPY_ARRAY_API = 1
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-# Two environments: users' (core, plots) and developers' (everything), each from a lock with hashes.
+# Environments for the demo, the tests and the benchmarks, each from a lock with hashes.
 $(VENV)/.demo: requirements/demo.txt pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@echo "setting up: installing locked requirements for the demo ..."
@@ -24,6 +24,13 @@ $(VENV)/.test: requirements/test.txt pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/test.txt
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.bench: requirements/bench.txt pyproject.toml
+	@$(PYTHON) -m venv $(VENV)
+	@echo "setting up: installing locked requirements for the benchmarks ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/.test $(VENV)/.demo
 
 demo: $(VENV)/.demo ## Fit two data sets, print a table, save a figure in out/
 	$(BIN)/python -m tensorlace.demo
@@ -39,13 +46,14 @@ lint: $(VENV)/.test ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.test ## Measure; results go to results/bench/
+bench: $(VENV)/.bench ## Measure; results go to results/bench/
 	$(BIN)/python -m benchmarks
 
 lock: ## Renew requirements/*.txt from pyproject.toml
 	$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra plots --extra build pyproject.toml -o requirements/demo.txt
 	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra test --extra plots --extra build pyproject.toml -o requirements/test.txt
+	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra test --extra plots --extra build --extra bench pyproject.toml -o requirements/bench.txt
 
 clean: ## Remove what was built
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis

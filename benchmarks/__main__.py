@@ -2,9 +2,9 @@
 
 import sys
 
-from benchmarks import gram
+from benchmarks import gram, sweep
 
-ALL = {"gram": gram.main}
+ALL = {"gram": gram.main, "sweep": sweep.main}
 
 for name in sys.argv[1:] or ALL:
     ALL[name]()

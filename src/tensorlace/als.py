@@ -20,6 +20,10 @@ from tensorlace.solver import Info, Solver, State
 __all__ = ["ALS", "CoreSystem", "core_system", "sweep"]
 
 
+_THREADS_FROM_RANK = 12
+"""Below it a block's work is so short that two threads took up to twice the time of one."""
+
+
 @final
 @dataclass(frozen=True)
 class CoreSystem:
@@ -92,7 +96,7 @@ def core_system(
             np.array(weighted @ residual),
         )
 
-    M, residual, rss = rows.reduce(kernel)
+    M, residual, rss = rows.reduce(kernel, light=cores[d].shape[0] < _THREADS_FROM_RANK)
     gram = expand(M, rows.bases[d].closure(), cores[d].shape[0])
     return CoreSystem(gram, residual, float(rss))
 

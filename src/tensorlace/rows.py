@@ -107,8 +107,11 @@ class Rows(ABC):
     keeps_blocks: bool
 
     @abstractmethod
-    def reduce(self, kernel: Callable[[Block], Statistic]) -> Statistic:
-        """Sum ``kernel(block)`` over all blocks, in an order that nothing but N can change."""
+    def reduce(self, kernel: Callable[[Block], Statistic], *, light: bool = False) -> Statistic:
+        """Sum ``kernel(block)`` over all blocks, in an order that nothing but N can change.
+
+        A ``light`` kernel has so little to do per block that handing it to threads would not pay.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -175,12 +178,12 @@ class MemoryRows(Rows):
         threads = max(1, min(threads, -(-len(self.blocks) // BLOCKS_PER_LEAF)))
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
-    def reduce(self, kernel: Callable[[Block], Statistic]) -> Statistic:
+    def reduce(self, kernel: Callable[[Block], Statistic], *, light: bool = False) -> Statistic:
         """Leaves on threads, their sums in a fixed tree."""
         leaves = leaves_of(self.blocks)
         results: Iterable[Statistic] = (
             (sum_leaf(kernel, leaf) for leaf in leaves)
-            if self._pool is None
+            if self._pool is None or light
             else self._pool.map(partial(sum_leaf, kernel), leaves)
         )
         return tree_reduce(results, add)

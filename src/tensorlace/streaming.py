@@ -125,8 +125,8 @@ class StreamedRows(Rows):
         self._pieces, self._columns, self._target = pieces, columns, target
         self._block_rows = block_rows
 
-    def reduce(self, kernel: Callable[[Block], Statistic]) -> Statistic:
-        """One pass over the pieces."""
+    def reduce(self, kernel: Callable[[Block], Statistic], *, light: bool = False) -> Statistic:
+        """One pass over the pieces; reading makes no kernel light."""
         work = partial(sum_piece, kernel, self._columns, self._target, self._block_rows)
         return self._pieces.reduce(work, add)
 
