@@ -21,7 +21,7 @@ __all__ = ["ALS", "CoreSystem", "core_system", "sweep"]
 
 
 _THREADS_FROM_RANK = 12
-"""Below it a block's work is so short that two threads took up to twice the time of one."""
+"""Below it a block's work is so short that handing it to another thread costs more."""
 
 
 @final

@@ -3,7 +3,7 @@
     (β AᵀA + (1 + μ)Γ) δ = β Aᵀ(y - f) - Γ v,
 
 solved in P dimensions when P ≤ N and in N dimensions (Woodbury) otherwise. Damping in units of the
-prior knows the scale of each weight; plain μI took two to four times the steps.
+prior knows the scale of each weight, which μI does not.
 """
 
 from dataclasses import dataclass, replace
