@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export SCIPY_ARRAY_API = 1
 
-.PHONY: demo test test-long lint bench lock clean
+.PHONY: help demo test lint bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -37,9 +37,6 @@ demo: $(VENV)/.demo ## Fit two data sets, print a table, save a figure in out/
 
 test: $(VENV)/.test lint ## Lint and run the whole suite
 	$(BIN)/python -m pytest -q --durations=8
-
-test-long: $(VENV)/.test ## More seeds and cases than the everyday suite
-	$(BIN)/python -m pytest -q -m long
 
 lint: $(VENV)/.test ## ruff and mypy
 	$(BIN)/ruff check .

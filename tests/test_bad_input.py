@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from tensorlace import InputError, SizeError, TensorlaceError, TNKMRegressor
+from tensorlace.config import Config
 
 N, D = 50, 3
 
@@ -398,3 +399,9 @@ def test_noise_precision_that_no_float_can_hold():
 def test_levels_out_of_range(fitted):
     refuses(lambda: fitted.predict_interval(X, coverage=1.5), "coverage", "(0, 1)", "1.5")
     refuses(lambda: fitted.predict_quantiles(X, [0.5, 1.2]), "q must be", "[0, 1]", "1.2")
+
+
+def test_the_number_of_rows_alone_is_never_too_large():
+    """Rows are streamed: only the size of the model decides."""
+    params = {**TNKMRegressor(solver="als", curvature="last").get_params(), "rank": 20}
+    Config.of(params, 8).settings((40,) * 8, n_rows=10**12, target_scale=1.0)

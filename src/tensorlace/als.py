@@ -12,12 +12,12 @@ import numpy as np
 
 from tensorlace.bases.basis import Array
 from tensorlace.gram import expand, moments
-from tensorlace.linalg import solve
+from tensorlace.linalg import Solution, solve
 from tensorlace.networks import Cores, balance, combine, suffixes
 from tensorlace.rows import Block, Rows, Statistic
 from tensorlace.solver import Info, Solver, State
 
-__all__ = ["ALS", "CoreSystem", "core_system", "sweep"]
+__all__ = ["ALS", "CoreSystem", "core_step", "core_system", "sweep"]
 
 
 _THREADS_FROM_RANK = 12
@@ -101,6 +101,12 @@ def core_system(
     return CoreSystem(gram, residual, float(rss))
 
 
+def core_step(system: CoreSystem, core: Array, ridge: Array) -> tuple[Solution, Array]:
+    """Correction of a core (R, I) under the ridge Γ/β (R, I), and its slope (R·I,)."""
+    slope = (system.residual - ridge * core).ravel()
+    return solve(system.gram + np.diag(ridge.ravel()), slope), slope
+
+
 def sweep(rows: Rows, cores: Cores, beta: float, gamma: Cores) -> tuple[Cores, Info]:
     """One pass over all cores, then balancing. The objective never rises.
 
@@ -125,9 +131,7 @@ def sweep(rows: Rows, cores: Cores, beta: float, gamma: Cores) -> tuple[Cores, I
     for d in range(len(cores)):
         system = core_system(rows, cores, d, kept)
         ridge = gamma[d] / beta
-        slope = system.residual - ridge * cores[d]
-        H = system.gram + np.diag(ridge.ravel())
-        solution = solve(H, slope.ravel())
+        solution, slope = core_step(system, cores[d], ridge)
         step = solution.x
         gradient += float(np.sum(slope**2))
         target = system.residual.ravel() + system.gram @ cores[d].ravel()  # A^T y

@@ -43,8 +43,8 @@ class Checkpointer:
     ----------
     path : Path
     key : str
-        Digest of the table's shape and of the starting cores; a checkpoint of another fit is
-        refused.
+        Digest of what the fit is: table, scale of its target, settings, starting cores. A
+        checkpoint of another fit is refused.
     """
 
     path: Path
@@ -52,13 +52,15 @@ class Checkpointer:
 
     @classmethod
     def of(
-        cls, path: Path | None, member: int, identity: tuple[tuple[str, ...], int, Cores]
+        cls, path: Path | None, member: int, cores: Cores, identity: tuple[object, ...]
     ) -> Self | None:
-        """Checkpointer of a member, or None if none is wanted."""
+        """Checkpointer of a member that starts at ``cores``, or None if none is wanted.
+
+        ``identity`` is whatever else makes the fit what it is, by its ``repr``.
+        """
         if path is None:
             return None
-        names, n_rows, cores = identity
-        digest = sha256(repr((names, n_rows, [V.shape for V in cores])).encode())
+        digest = sha256(repr((identity, [V.shape for V in cores])).encode())
         for V in cores:
             digest.update(V.tobytes())
         return cls(path.with_name(f"{path.name}.{member}.npz"), digest.hexdigest())
@@ -82,7 +84,7 @@ class Checkpointer:
             ) from error
         if str(state.pop("key", "")) != self.key:
             raise SourceError(
-                f"checkpoint {self.path} belongs to another table, model size or random_state: "
+                f"checkpoint {self.path} belongs to another table, model or random_state: "
                 f"remove it or give another path"
             )
         return state

@@ -229,7 +229,7 @@ def _check_size(
         _Need("product closure of the largest basis", 2 * largest**3),
         _Need("Gram matrix of the largest core", 3 * (largest * rank) ** 2),
         _Need("pair products of a block of rows", pairs * 64),
-        _Need("features and moments", n_rows * sum(sizes) // 4 + 2 * largest * pairs),
+        _Need("moments of the largest core", 2 * largest * pairs),
     ]
     if isinstance(curvature, (GGN, Full)):
         needs.append(_Need("joint curvature of all weights", 3 * P * P))

@@ -81,11 +81,13 @@ def fit_machines(
             rows = StreamedRows(
                 pieces, columns, target, y.n, block_rows=block, memory_budget=memory_budget
             )
+        # more steps or another tolerance go on from the same checkpoint; anything else does not
+        identity = (table.names, table.n_rows, target, *settings.what_is_fitted())
         with rows:
 
             def member(number: int, seed: int) -> KernelMachine:
                 cores = initialise(constants, config.rank, np.random.default_rng(seed))
-                saver = Checkpointer.of(checkpoint, number, (table.names, table.n_rows, cores))
+                saver = Checkpointer.of(checkpoint, number, cores, identity)
                 fit = infer(rows, settings, cores, progress(number), saver)
                 return KernelMachine(columns, target, fit)
 

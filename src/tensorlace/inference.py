@@ -8,11 +8,11 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from tensorlace.als import core_system
+from tensorlace.als import core_step, core_system
 from tensorlace.bases.basis import Array
 from tensorlace.checkpoints import Checkpointer
 from tensorlace.curvature import BlockDiagonal, Curvature, Evaluated, Last
-from tensorlace.linalg import solve
+from tensorlace.linalg import Solution
 from tensorlace.networks import Cores, from_vector, to_vector
 from tensorlace.posterior import Posterior
 from tensorlace.precision import Groups, Moments, log_evidence
@@ -216,21 +216,17 @@ class _Run:
     def evaluate(self) -> tuple[Curvature, Evaluated]:
         """Curvature at the present cores; Last without a core gets that of highest evidence."""
         curvature, cores = self.settings.curvature, self.state.cores
-        if curvature == Last(None):
-            curvature = Last(self.best_core())
-        return curvature, curvature.evaluate(self.rows, cores, self.state.linear)
-
-    def best_core(self) -> int:
-        """The core whose conditional linear model has the highest evidence."""
-        cores = self.state.cores
+        if curvature != Last(None):
+            return curvature, curvature.evaluate(self.rows, cores, self.state.linear)
         gamma = self.group_gamma[self.groups.index]
-        scores = []
+        candidates = []
         for d in range(len(cores)):
             which = _weights(cores, (d,))
             stat = Last(d).evaluate(self.rows, cores, None)
             posterior = stat.posterior(self.beta, gamma[which], self.settings.truncation)
-            scores.append(self.evidence(stat, posterior, which))
-        return int(np.argmax(scores))
+            candidates.append((self.evidence(stat, posterior, which), -d, stat))
+        _, d, best = max(candidates, key=lambda c: c[:2])
+        return Last(-d), best
 
     def evidence(self, stat: Evaluated, posterior: Posterior, which: Indices) -> float:
         """Laplace evidence of the Bayesian weights."""
@@ -274,20 +270,20 @@ class _Run:
 
     def core_rcond(self) -> float:
         """Reciprocal condition of the worst core system; the damping of a step would hide it."""
-        cores, ridge = self.state.cores, [g / self.beta for g in self.gamma]
-        grams = [core_system(self.rows, cores, d).gram for d in range(len(cores))]
-        systems = [G + np.diag(g.ravel()) for G, g in zip(grams, ridge, strict=True)]
-        return min(solve(H, np.zeros(len(H))).rcond for H in systems)
+        return min(self.solve_core(self.state.cores, d).rcond for d in range(len(self.gamma)))
 
     def at_conditional_mean(self, d: int, refinements: int = 2) -> Cores:
         """Cores with the d-th solved exactly for the others held."""
-        cores, ridge = self.state.cores, self.gamma[d] / self.beta
+        cores = self.state.cores
         for _ in range(refinements):
-            system = core_system(self.rows, cores, d)
-            slope = system.residual - ridge * cores[d]
-            step = solve(system.gram + np.diag(ridge.ravel()), slope.ravel()).x
+            step = self.solve_core(cores, d).x
             cores = (*cores[:d], cores[d] + step.reshape(cores[d].shape), *cores[d + 1 :])
         return cores
+
+    def solve_core(self, cores: Cores, d: int) -> Solution:
+        """Correction of the d-th core for the others held."""
+        system = core_system(self.rows, cores, d)
+        return core_step(system, cores[d], self.gamma[d] / self.beta)[0]
 
 
 def _weights(cores: Cores, which: Sequence[int]) -> Indices:

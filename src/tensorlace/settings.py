@@ -43,3 +43,10 @@ class Settings:
     max_steps: int = 200
     tol: float = 1e-8
     precision_tol: float = 1e-4
+
+    def what_is_fitted(self) -> tuple[object, ...]:
+        """Everything but the stopping rules."""
+        return (
+            *(self.rank, self.solver, self.curvature, self.truncation),
+            *(self.noise, self.prior, self.groups.__name__),
+        )
