@@ -17,17 +17,20 @@ ORDER = [
     *(
         "networks",
         "gram",
+        "native",
         "rows",
         "streaming",
         "cluster",
+        "subsample",
         "linalg",
         "linearisation",
         "solver",
         "als",
         "gauss_newton",
+        "matrix_free",
     ),
     *("posterior", "truncation", "curvature", "precision", "settings", "checkpoints", "inference"),
-    *("predictive", "machines", "metrics", "config", "fitting"),
+    *("predictive", "machines", "metrics", "config", "arguments", "fitting"),
     *("tables", "reporting", "predictions", "estimators", "demo"),
 ]
 

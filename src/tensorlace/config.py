@@ -34,6 +34,7 @@ __all__ = [
     "BASES",
     "CURVATURES",
     "GROUPS",
+    "KERNELS",
     "POLICIES",
     "SOLVERS",
     "WARPS",
@@ -83,6 +84,7 @@ CURVATURES: Mapping[str, Curvature] = {
     "full": Full(),
 }
 SOLVERS: Mapping[str, Solver] = {"als": ALS(), "gauss_newton": GaussNewton()}
+KERNELS = ("numpy", "compiled")
 POLICIES: Mapping[str, Policy] = {"evidence": Evidence(), "vi": GammaVI()}
 
 _GAUSS_NEWTON_WORK = 2e10
@@ -143,6 +145,9 @@ class Config:
     groups: Callable[[Sequence[int], int], Groups]
     max_steps: int
     tol: float
+    row_dtype: str
+    kernel: str
+    grow_rows: bool | None
 
     @classmethod
     def of(cls, params: Mapping[str, Any], n_columns: int) -> Self:
@@ -160,6 +165,9 @@ class Config:
             groups=GROUPS[params["prior_groups"]],
             max_steps=params["max_sweeps"],
             tol=params["tol"],
+            row_dtype=params["row_dtype"],
+            kernel=params["kernel"],
+            grow_rows=None if params["grow_rows"] == "auto" else bool(params["grow_rows"]),
         )
 
     def settings(self, sizes: Sequence[int], n_rows: int, target_scale: float) -> Settings:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -10,10 +9,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_y, check_consistent_length
 
 from tensorlace import config
+from tensorlace.arguments import CONSTRAINTS
 from tensorlace.cluster import DaskPieces, collection_pieces, is_collection
 from tensorlace.errors import InputError
 from tensorlace.fitting import fit_machines
@@ -87,6 +86,14 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         Where the weights start, and the draws.
     n_jobs : int or None, default=None
         Threads. None uses all cores; the result is the same to the bit for any number.
+    row_dtype : {"float64", "float32"}, default="float64"
+        Precision of features and partial products of single rows; sums over rows are always double.
+        "float32" halves memory and traffic and leaves about six digits.
+    kernel : {"numpy", "compiled"}, default="numpy"
+        "compiled" sums the Gram matrices of ALS with a small C routine, built once with the C
+        compiler of this machine.
+    grow_rows : bool or "auto", default="auto"
+        Start large fits on a growing part of the rows; the last steps always see all of them.
     memory_budget : int, default=2 GiB
         Bytes that features and partial products kept between passes may take each. A table on disk
         that does not fit is read again in every pass.
@@ -119,35 +126,7 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "rank": [Interval(Integral, 1, None, closed="left")],
-        "n_basis": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "basis": [StrOptions(set(config.BASES)), "array-like"],
-        "warp": [StrOptions(set(config.WARPS)), "array-like"],
-        "solver": [StrOptions({"auto", *config.SOLVERS})],
-        "curvature": [StrOptions(set(config.CURVATURES))],
-        "core": [Integral, None],
-        "predictive": [StrOptions({"linearized", "sampled"})],
-        "n_draws": [Interval(Integral, 2, None, closed="left")],
-        "threshold": [Interval(Real, 0, None, closed="left"), None],
-        "relative_threshold": ["boolean"],
-        "noise_precision": [
-            StrOptions(set(config.POLICIES)),
-            Interval(Real, 0, None, closed="neither"),
-        ],
-        "prior_precision": [
-            StrOptions(set(config.POLICIES)),
-            Interval(Real, 0, None, closed="left"),
-        ],
-        "prior_groups": [StrOptions(set(config.GROUPS))],
-        "n_members": [Interval(Integral, 1, None, closed="left")],
-        "max_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "memory_budget": [Interval(Integral, 0, None, closed="left")],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = CONSTRAINTS
 
     def __init__(
         self,
@@ -171,6 +150,9 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         tol: float = 1e-6,
         random_state: Any = None,
         n_jobs: int | None = None,
+        row_dtype: str = "float64",
+        kernel: str = "numpy",
+        grow_rows: bool | str = "auto",
         memory_budget: int = MEMORY_BUDGET,
         verbose: int = 0,
     ) -> None:
@@ -193,6 +175,9 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.row_dtype = row_dtype
+        self.kernel = kernel
+        self.grow_rows = grow_rows
         self.memory_budget = memory_budget
         self.verbose = verbose
 

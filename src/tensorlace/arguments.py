@@ -1,0 +1,43 @@
+"""What the estimator's arguments may be."""
+
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from tensorlace import config
+
+__all__ = ["CONSTRAINTS"]
+
+CONSTRAINTS: dict[str, Any] = {
+    "rank": [Interval(Integral, 1, None, closed="left")],
+    "n_basis": [Interval(Integral, 1, None, closed="left"), "array-like"],
+    "basis": [StrOptions(set(config.BASES)), "array-like"],
+    "warp": [StrOptions(set(config.WARPS)), "array-like"],
+    "solver": [StrOptions({"auto", *config.SOLVERS})],
+    "curvature": [StrOptions(set(config.CURVATURES))],
+    "core": [Integral, None],
+    "predictive": [StrOptions({"linearized", "sampled"})],
+    "n_draws": [Interval(Integral, 2, None, closed="left")],
+    "threshold": [Interval(Real, 0, None, closed="left"), None],
+    "relative_threshold": ["boolean"],
+    "noise_precision": [
+        StrOptions(set(config.POLICIES)),
+        Interval(Real, 0, None, closed="neither"),
+    ],
+    "prior_precision": [
+        StrOptions(set(config.POLICIES)),
+        Interval(Real, 0, None, closed="left"),
+    ],
+    "prior_groups": [StrOptions(set(config.GROUPS))],
+    "n_members": [Interval(Integral, 1, None, closed="left")],
+    "max_sweeps": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "random_state": ["random_state"],
+    "n_jobs": [Integral, None],
+    "row_dtype": [StrOptions({"float64", "float32"})],
+    "kernel": [StrOptions(set(config.KERNELS))],
+    "grow_rows": [StrOptions({"auto"}), "boolean"],
+    "memory_budget": [Interval(Integral, 0, None, closed="left")],
+    "verbose": ["verbose"],
+}
