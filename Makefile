@@ -43,7 +43,7 @@ lint: $(VENV)/.test ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.bench ## Measure; results go to results/bench/
+bench: $(VENV)/.bench ## Measure; results go to results/bench/, the page to docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
 lock: ## Renew requirements/*.txt from pyproject.toml

@@ -1,10 +1,15 @@
-"""Run all benchmarks, or those named: ``python -m benchmarks [gram ...]``."""
+"""Run all benchmarks, or those named: ``python -m benchmarks [gram ...] [--fresh ...]``."""
 
 import sys
+from importlib import import_module
 
-from benchmarks import gram, sweep
+ALL = ["gram", "sweep", "passes", "predict", "first_fit", "scaling", "peers", "airline", "report"]
+"""Modules of this folder, each with a ``main`` that may read its options from the command line."""
 
-ALL = {"gram": gram.main, "sweep": sweep.main}
-
-for name in sys.argv[1:] or ALL:
-    ALL[name]()
+names = [name for name in sys.argv[1:] if name in ALL]
+options = [word for word in sys.argv[1:] if word not in ALL]
+if options and not options[0].startswith("-"):
+    raise SystemExit(f"no benchmark {options[0]!r}: choose from {', '.join(ALL)}")
+for name in names or ALL:
+    sys.argv[1:] = options
+    import_module(f"benchmarks.{name}").main()

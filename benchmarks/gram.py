@@ -25,6 +25,13 @@ def problem(N: int, D: int, I: int, R: int, block: int) -> tuple[Rows, Cores]:
     return MemoryRows(u, y, None, bases, block_rows=block, memory_budget=8 << 30), cores
 
 
+def environment(environments: Environments, block: Block, cores: Cores) -> Array:
+    """Environment of the first core: all that is to its right."""
+    Z = environments.around(block, cores, 0)[1]
+    assert Z is not None
+    return Z
+
+
 def structured_gram(rows: Rows, Z: list[Array], rank: int) -> Array:
     """Products, matrix product and expansion, as the library does it."""
     (M,) = rows.reduce(lambda block: (moments(block.psi(0), Z[block.index]),))
@@ -45,7 +52,7 @@ def dense_update(rows: Rows, cores: Cores, environments: Environments) -> Statis
     """All of a core's least-squares problem, with the dense Gram matrix."""
 
     def kernel(block: Block) -> Statistic:
-        Z, phi = environments.at(block, cores, 0), block.phi(0)
+        Z, phi = environment(environments, block, cores), block.phi(0)
         residual = block.y - np.einsum("rn,rn->n", Z, cores[0] @ phi)
         A = design(Z, phi)
         return A @ A.T, A @ residual
@@ -62,8 +69,8 @@ def main() -> None:
             rows, cores = problem(N, 2, I, R, block_rows(R))
             dense_rows, _ = problem(N, 2, I, R, DENSE_BLOCK)
             kept, dense_kept = Environments(keep=True), Environments(keep=True)
-            Z = [kept.at(block, cores, 0) for block in rows.blocks]
-            dense_Z = [dense_kept.at(block, cores, 0) for block in dense_rows.blocks]
+            Z = [environment(kept, block, cores) for block in rows.blocks]
+            dense_Z = [environment(dense_kept, block, cores) for block in dense_rows.blocks]
             G, H = structured_gram(rows, Z, R), dense_gram(dense_rows, dense_Z)
             seconds = best_of(
                 15,

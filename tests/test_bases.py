@@ -2,12 +2,13 @@
 
 import pickle
 from dataclasses import FrozenInstanceError
+from itertools import pairwise
 
 import mpmath
 import numpy as np
 import pytest
 from numpy.polynomial import chebyshev, legendre
-from scipy import interpolate
+from scipy import integrate, interpolate
 
 from tensorlace.bases import (
     BSpline,
@@ -16,6 +17,8 @@ from tensorlace.bases import (
     Fourier,
     Indicator,
     Legendre,
+    Levels,
+    Missing,
     Polynomial,
     Sine,
     UnitPolynomial,
@@ -35,14 +38,29 @@ CASES = [
     *[Cosine(n, lengthscale=0.2) for n in (1, 5, 16)],
     *[Sine(n, lengthscale=0.05) for n in (1, 5, 16)],
     *[BSpline(n, degree=p) for p in (0, 1, 2, 3, 5) for n in (p + 1, p + 2, p + 9)],
+    *[Levels(n) for n in (1, 2, 3, 6, 40)],
 ]
+PLAIN = [basis for basis in CASES if not isinstance(basis, Indicator | Levels)]
+CASES += [Missing(basis) for basis in PLAIN if basis.n < 9]
+CODES = (Indicator, Levels)
+
+
+def unwrapped(basis):
+    """The basis, or what it wraps."""
+    return basis.base if isinstance(basis, Missing) else basis
+
+
 ALL = pytest.mark.parametrize("basis", CASES, ids=repr)
 
 
 def points(basis, n=257):
-    """Values in the home interval, its ends, its middle, and values outside."""
+    """Values in the home interval, its ends, its middle, and values outside; some are missing."""
     rng = np.random.default_rng(7)
-    if isinstance(basis, Indicator):
+    if isinstance(basis, Missing):
+        u = points(basis.base, n)
+        u[::5] = np.nan
+        return u
+    if isinstance(basis, CODES):
         return rng.integers(-1, basis.n + 1, n).astype(float)
     low, high = basis.interval
     inside = rng.uniform(low, high, n)
@@ -59,7 +77,7 @@ def test_products_close(basis):
     # The scale is the size of what is added up on the right. Waves and orthogonal polynomials
     # have zeros, next to which they are only accurate relative to their amplitude of 1.
     size = abs(psi)
-    if not isinstance(basis, UnitPolynomial | Polynomial | BSpline | Indicator):
+    if not isinstance(unwrapped(basis), UnitPolynomial | Polynomial | BSpline | Indicator | Levels):
         size = np.maximum(size, 1.0)
     assert np.all(abs(left - right) <= 1e-14 * np.tensordot(abs(C), size, 1))
 
@@ -76,10 +94,15 @@ def test_closure_is_symmetric_shared_and_read_only(basis):
 
 @ALL
 def test_number_of_product_functions(basis):
+    if isinstance(basis, Missing):
+        assert basis.n == basis.base.n + 1
+        assert basis.closure().shape[2] == basis.base.closure().shape[2] + 1
+        return
     n = basis.n
     expected = {
         Sine: 2 * n + 1,
         Indicator: n,
+        Levels: n,
         Fourier: 2 * n - n % 2,
     }.get(type(basis), 2 * n - 1)
     if isinstance(basis, BSpline):
@@ -107,7 +130,8 @@ def test_input_is_left_alone(basis):
     before = u.copy()
     basis.phi(u)
     basis.psi(u)
-    assert np.array_equal(u, before)
+    basis.novel(u)
+    assert np.array_equal(u, before, equal_nan=True)
 
 
 @ALL
@@ -130,18 +154,21 @@ def test_frozen_hashable_and_picklable(basis):
 def test_constant(basis):
     c = basis.constant()
     assert c.shape == (basis.n,)
-    if isinstance(basis, Indicator):
+    if isinstance(basis, CODES):
         u = np.arange(basis.n, dtype=float)
     else:
         u = np.linspace(*basis.interval, 501)
+    if isinstance(basis, Missing):
+        assert np.array_equal(c[:-1], basis.base.constant())
+        assert abs(basis.phi(np.array([np.nan])).T @ c - 1.0) <= 8 * EPS
     error = abs(basis.phi(u).T @ c - 1.0).max()
-    if not isinstance(basis, Sine | UnitPolynomial):
+    if not isinstance(unwrapped(basis), Sine | UnitPolynomial):
         assert error <= 8 * EPS
         return
     assert np.abs(c).max() < 10.0  # moderate coefficients, by design
     best = np.linalg.lstsq(basis.phi(u).T, np.ones(u.size), rcond=1e-4)[0]
     assert error <= 1.5 * abs(basis.phi(u).T @ best - 1.0).max() + 1e-3
-    if basis.n >= 8 and basis.n % 2:
+    if unwrapped(basis).n >= 8 and unwrapped(basis).n % 2:
         assert error < 0.01
 
 
@@ -150,13 +177,65 @@ def test_names_and_intervals(basis):
     assert basis.name == type(basis).name
     if basis.interval is not None:
         assert basis.interval[0] < basis.interval[1]
-    assert basis.bounded == isinstance(basis, Cosine | Sine | Fourier | BSpline | Indicator)
+    assert basis.interval == unwrapped(basis).interval
+    assert basis.bounded == isinstance(
+        unwrapped(basis), Cosine | Sine | Fourier | BSpline | Indicator | Levels
+    )
+
+
+@pytest.mark.parametrize("basis", PLAIN, ids=repr)
+def test_typical_values_are_averages(basis):
+    """Against adaptive quadrature, between the knots of a spline."""
+    low, high = basis.interval
+    cuts = np.linspace(low, high, basis.n - basis.degree + 1 if isinstance(basis, BSpline) else 9)
+    for i in {0, basis.n // 2, basis.n - 1}:
+        parts = [
+            integrate.quad(
+                lambda x, i=i: basis.phi(np.array([x]))[i, 0], *ends, epsabs=1e-13, epsrel=1e-13
+            )[0]
+            for ends in pairwise(cuts)
+        ]
+        assert abs(basis.typical()[i] - sum(parts) / (high - low)) <= 1e-13
+    assert basis.typical().shape == (basis.n,)
+
+
+@ALL
+def test_typical_values_belong_to_the_caller(basis):
+    basis.typical()[:] = 99.0
+    assert not np.any(basis.typical() == 99.0)
+
+
+@ALL
+def test_what_no_row_had(basis):
+    u = np.array([np.nan, -1.0, 0.0])
+    expected = [True, isinstance(basis, CODES), False]
+    assert basis.novel(u).tolist() == ([False] * 3 if isinstance(basis, Missing) else expected)
+    if isinstance(basis, CODES):
+        assert np.array_equal(basis.phi(u)[:, :2], np.stack([basis.typical()] * 2, axis=1))
+
+
+def test_a_missing_value_is_a_value():
+    basis = Missing(BSpline(3, degree=1))
+    phi = basis.phi(np.array([0.25, np.nan]))
+    assert phi.tolist() == [[0.5, 0.25], [0.5, 0.5], [0.0, 0.25], [0.0, 1.0]]
+    assert np.array_equal(basis.typical(), phi[:, 1])
+
+
+def test_levels_share_a_constant():
+    assert Levels(3).phi(np.array([0.0, 1.0, -1.0, 2.0, np.nan])).tolist() == [
+        [1.0] * 5,
+        [1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0, 0.0, 0.0],
+    ]
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.0, "3", None, True])
 @pytest.mark.parametrize(
     "kind",
-    [UnitPolynomial, Polynomial, Chebyshev, Legendre, Cosine, Sine, Fourier, BSpline, Indicator],
+    [
+        *(UnitPolynomial, Polynomial, Chebyshev, Legendre, Cosine, Sine, Fourier, BSpline),
+        *(Indicator, Levels),
+    ],
 )
 def test_bad_size(kind, n):
     with pytest.raises(InputError, match=f"the {kind.name} basis was given n = .* at least"):

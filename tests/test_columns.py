@@ -13,14 +13,17 @@ from tensorlace.bases import (
     Fourier,
     Indicator,
     Legendre,
+    Levels,
+    Missing,
     Polynomial,
     Sine,
     UnitPolynomial,
 )
 from tensorlace.columns import Column, Columns, columns_from_summaries, fit_columns
 from tensorlace.errors import InputError
+from tensorlace.kinds import Categorical, Datetime, Numeric, Ordinal, Periodic
 from tensorlace.summaries import LEAF_ROWS, merge_tables, summarise_leaf, tree_reduce
-from tensorlace.warps import Codes, Identity, MinMax, Mixed, Quantile, Standardise
+from tensorlace.warps import Codes, Cyclic, Identity, MinMax, Mixed, Quantile, Standardise
 
 BOUNDED = (Cosine, Sine, Fourier, BSpline)
 FREE = (UnitPolynomial, Polynomial, Chebyshev, Legendre)
@@ -30,10 +33,18 @@ def make_indicator(n):
     return Indicator(n)
 
 
-def fit(x, basis, warp, n=5, w=None):
+def fit(x, basis, warp, n=5, w=None, kind=None, missing=False):
     """One column named ``age``."""
-    X = np.asarray(x, dtype=float)[:, None]
-    return fit_columns(X, w, n_basis=(n,), bases=(basis,), warps=(warp,), names=("age",))
+    return fit_columns(
+        np.asarray(x, dtype=float)[:, None],
+        w,
+        n_basis=(n,),
+        bases=(basis,),
+        warps=(warp,),
+        names=("age",),
+        kinds=None if kind is None else (kind,),
+        missing=missing,
+    )
 
 
 @pytest.mark.parametrize("basis", [*BOUNDED, *FREE])
@@ -212,3 +223,143 @@ def test_indicator_of_too_many_values_is_refused():
 def test_wrong_number_of_summaries():
     with pytest.raises(InputError, match=r"there are 0 columns.*'names': 1.*one per column"):
         columns_from_summaries((), n_basis=(), bases=(), warps=(), names=("a",))
+
+
+# Few values.
+
+
+@pytest.mark.parametrize("basis", [*BOUNDED, *FREE])
+def test_no_more_functions_than_values(basis):
+    x = np.arange(60) % 5
+    assert fit(x, basis, MinMax, n=8).sizes == (5,)
+    assert fit(x * 0.1, basis, MinMax, n=8).sizes == (5,)  # units do not matter
+    assert fit(x, basis, MinMax, n=4).sizes == (4,)
+    assert fit(x % 2, basis, MinMax, n=8).sizes == (4 if basis is BSpline else 2,)
+    w = (x < 3) * 0.5
+    assert fit(x, basis, MinMax, n=8, w=w).sizes == (4 if basis is BSpline else 3,)
+
+
+def test_a_compressed_sketch_has_many_values():
+    x = np.zeros(200_000)
+    x[::10] = np.arange(20_000)
+    assert fit(x, Cosine, MinMax, n=40).sizes == (40,)
+
+
+# Kinds.
+
+
+@pytest.mark.parametrize("kind", [Numeric(), Datetime(), Ordinal([1, 2])])
+def test_other_kinds_are_numbers(kind):
+    x = np.random.default_rng(4).normal(size=30)
+    a, b = fit(x, Chebyshev, Quantile, kind=kind), fit(x, Chebyshev, Quantile)
+    assert a.sizes == b.sizes
+    assert np.array_equal(a.variables(x[:, None]), b.variables(x[:, None]))
+
+
+@pytest.mark.parametrize("warp", [Standardise, MinMax])
+def test_categories(warp):
+    columns = fit([4.0, 2.0, 4.0, 8.0], Cosine, warp, kind=Categorical())
+    column = columns.columns[0]
+    assert column.basis == Levels(4)
+    new = np.array([8.0, 2.0, 5.0, np.nan])
+    assert column.variable(new).tolist() == [2.0, 0.0, -1.0, -1.0]
+    assert column.outside(new).tolist() == [False, False, True, True]
+    assert column.phi(column.variable(new)).T.tolist() == [
+        [1, 0, 0, 1],
+        [1, 1, 0, 0],
+        [1, 0, 0, 0],
+        [1, 0, 0, 0],
+    ]
+
+
+@pytest.mark.parametrize(("kind", "extra"), [(Categorical(), 1), (None, 0)])
+def test_missing_is_a_category(kind, extra):
+    x = [4.0, np.nan, 2.0, 4.0]
+    column = fit(x, Indicator, Codes, kind=kind, missing=True).columns[0]
+    assert column.basis == (Indicator(3) if kind is None else Levels(4))
+    assert column.basis.n == 3 + extra
+    new = np.array([4.0, 2.0, 3.0, np.nan])
+    assert column.variable(new).tolist() == [1.0, 0.0, -1.0, 2.0]
+    assert column.outside(new).tolist() == [False, False, True, False]
+
+
+def test_one_category_carries_nothing():
+    column = fit([3.0, 3.0], Cosine, MinMax, kind=Categorical()).columns[0]
+    assert column.basis == Levels(1)
+    assert column.outside(np.array([3.0, 4.0, np.nan])).tolist() == [False, True, True]
+    assert column.basis.novel(column.variable(np.array([3.0, 4.0]))).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_cyclic_column(missing):
+    x = np.array([0.0, 5.0, 23.0, 12.0, 24.0, np.nan if missing else 5.0])
+    columns = fit(x, Chebyshev, Standardise, n=9, kind=Periodic(24), missing=True)
+    column = columns.columns[0]
+    assert column.warp == Cyclic(24)
+    assert column.basis == (Missing(Fourier(4)) if missing else Fourier(4))  # 0 is 24
+    new = np.array([-1.0, 23.0, 47.0, 6.0, 1e6 * 24 + 6.0])
+    assert column.variable(new).tolist() == [23 / 24, 23 / 24, 23 / 24, 0.25, 0.25]
+    assert not column.outside(new).any()
+    assert column.outside(np.array([np.nan]))[0] == (not missing)
+    assert fit(np.arange(24.0), Chebyshev, Standardise, n=9, kind=Periodic(24)).sizes == (9,)
+    with pytest.raises(InputError, match="rows from 0 to 24 do not tell their period"):
+        Cyclic.fit(x[:5])
+
+
+# Missing values.
+
+
+@pytest.mark.parametrize("basis", [*BOUNDED, *FREE])
+@pytest.mark.parametrize("warp", [MinMax, Quantile, Mixed])
+def test_missing_values(basis, warp):
+    x = np.random.default_rng(0).lognormal(size=40)
+    gaps = x.copy()
+    gaps[::7] = np.nan
+    there = ~np.isnan(gaps)
+    columns = fit(gaps, basis, warp, missing=True)
+    column, complete = columns.columns[0], fit(x[there], basis, warp).columns[0]
+    assert column.basis == Missing(complete.basis)
+    u = columns.variables(gaps[:, None])[0]
+    assert np.array_equal(np.isnan(u), ~there)
+    assert np.array_equal(u[there], complete.variable(x[there]))
+    assert not columns.outside(gaps[:, None]).any()
+    phi = column.phi(u)
+    assert np.array_equal(phi[:-1, there], complete.phi(u[there]))
+    assert np.array_equal(phi[:, ~there], column.basis.phi(u[~there]))
+    assert np.array_equal(phi[-1], ~there)
+
+
+@pytest.mark.parametrize("basis", [*BOUNDED, *FREE])
+@pytest.mark.parametrize("warp", [MinMax, Quantile, Mixed])
+@pytest.mark.parametrize("constant", [False, True])
+def test_missing_where_none_was(basis, warp, constant):
+    x = np.full(40, 3.0) if constant else np.random.default_rng(0).lognormal(size=40)
+    column = fit(x, basis, warp).columns[0]
+    gaps = np.where(np.arange(40) % 7, x, np.nan)
+    there = ~np.isnan(gaps)
+    u = column.variable(gaps)
+    assert np.array_equal(column.basis.novel(u), ~there)
+    assert np.array_equal(column.outside(gaps), ~there)
+    phi = column.phi(u)
+    assert np.array_equal(phi[:, there], column.basis.phi(column.variable(x[there])))
+    assert np.all(phi[:, ~there] == column.basis.typical()[:, None])
+
+
+@pytest.mark.parametrize("basis", [Cosine, BSpline, Chebyshev])
+def test_constant_column_with_gaps(basis):
+    """Only whether the value is there can matter."""
+    column = fit([7.0, np.nan, 7.0], basis, MinMax, n=12, missing=True).columns[0]
+    assert column.basis == Missing(basis(4) if basis is BSpline else basis(1))
+
+
+@pytest.mark.parametrize("kind", [None, Categorical(), Periodic(7)])
+@pytest.mark.parametrize("w", [None, np.array([0.5, 0.5, 0.0])])
+def test_column_without_values_is_constant(kind, w):
+    x = np.array([np.nan, np.nan, np.nan if w is None else 3.0])
+    columns = fit(x, Cosine, MinMax, n=12, w=w, kind=kind, missing=True)
+    assert columns.sizes == (1,)
+    column = columns.columns[0]
+    new = np.array([np.nan, 3.0])
+    u = column.variable(new)
+    assert column.phi(u).tolist() == [[1.0, 1.0]]
+    assert column.basis.novel(u).tolist() == column.outside(new).tolist() == [False, True]

@@ -13,25 +13,46 @@ SOURCE = ROOT / "src" / "tensorlace"
 MODULES = sorted(SOURCE.rglob("*.py"))
 # imports go one way: a module may import only from modules that stand before it
 ORDER = [
-    *("errors", "bases", "summaries", "warps", "columns", "sources"),
+    *("errors", "bases", "summaries", "warps", "kinds", "columns", "sources"),
     *(
         "networks",
         "gram",
+        "engines",
         "native",
         "rows",
         "streaming",
         "cluster",
         "subsample",
         "linalg",
+        "conjugate",
         "linearisation",
         "solver",
         "als",
         "gauss_newton",
         "matrix_free",
     ),
-    *("posterior", "truncation", "curvature", "precision", "settings", "checkpoints", "inference"),
-    *("predictive", "machines", "metrics", "config", "arguments", "fitting"),
-    *("tables", "reporting", "predictions", "estimators", "demo"),
+    *(
+        "posterior",
+        "truncation",
+        "curvature",
+        "precision",
+        "settings",
+        "checkpoints",
+        "runs",
+        "inference",
+    ),
+    *(
+        "predictive",
+        "variances",
+        "novelty",
+        "machines",
+        "metrics",
+        "sizes",
+        "config",
+        "arguments",
+        "fitting",
+    ),
+    *("encoding", "tables", "reporting", "predictions", "estimators", "demo"),
 ]
 
 

@@ -3,10 +3,11 @@
 import mpmath
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 import oracles
 from oracles import error, problem
-from tensorlace import machines, networks
+from tensorlace import machines, networks, variances
 from tensorlace.als import ALS
 from tensorlace.bases import Chebyshev, Cosine, Fourier, Polynomial
 from tensorlace.columns import Column, Columns
@@ -14,6 +15,7 @@ from tensorlace.curvature import GGN, BlockDiagonal, Full, Last
 from tensorlace.gauss_newton import GaussNewton
 from tensorlace.inference import infer
 from tensorlace.machines import KernelMachine
+from tensorlace.posterior import Root
 from tensorlace.precision import Fixed, one_group
 from tensorlace.rows import MemoryRows
 from tensorlace.settings import Settings
@@ -234,3 +236,73 @@ def test_batches_do_not_show(monkeypatch):
     assert error(parts.mean, whole.mean) < 1e-15
     assert error(parts.std, whole.std) < 1e-14
     assert error(t.machine.mean(X), whole.mean) < 1e-15
+
+
+WIDE = (Cosine(8), Chebyshev(9), Fourier(7))
+
+
+@pytest.mark.parametrize("curvature", [Last(0), Last(1), Last(2), BlockDiagonal()], ids=repr)
+def test_variance_of_a_core_without_its_jacobian(curvature):
+    """The way by pairs of rank terms and products of basis functions, against the dense one."""
+    t = Trained(WIDE, curvature, R=5, N=300)
+    assert all(part.B is not None for part in t.machine._core_variances)
+    S, at = t.covariance(t.machine.fit.curvature)
+    G = oracles.jacobian(t.problem.cores, t.phi)[:, at]
+    epistemic = np.einsum("np,pq,nq->n", G, S, G)
+    found = t.machine.linearized(t.X)
+    assert error(found.epistemic_std**2, t.machine.target.scale**2 * epistemic) < 1e-11
+    assert error(found.mean, t.machine.mean(t.X)) < 1e-15
+
+
+def test_variance_that_cancels_becomes_a_sum_of_squares(monkeypatch):
+    """At the rows of a fit with a faint prior the variance is tiny beside the covariance."""
+    rng, basis, R, n = np.random.default_rng(0), Cosine(8), 6, 30
+    Z, u = rng.standard_normal((R, n)), rng.uniform(0, 1, n)
+    phi = basis.phi(u)
+    G = networks.design(Z, phi)
+    with mpmath.workdps(60):
+        A = mpmath.matrix(G.tolist())
+        H = A * A.T + mpmath.mpf("1e-9") * mpmath.eye(R * 8)
+        solved = H**-1 * A
+        exact = [float(sum(A[p, k] * solved[p, k] for p in range(R * 8))) for k in range(n)]
+        L = mpmath.cholesky(H)
+        W = np.array((L**-1).T.tolist(), dtype=float)
+    part = variances.CoreVariance.of(Root(W, 0.0), basis)
+    assert part.B is not None
+    np.testing.assert_allclose(part(Z, phi, u), exact, rtol=1e-9)
+    monkeypatch.setattr(variances, "_LOST_DIGITS", np.inf)  # never look
+    assert np.max(np.abs(part(Z, phi, u) / exact - 1.0)) > 1e-8
+
+
+@pytest.mark.parametrize("curvature", [Last(-1), BlockDiagonal(), GGN()], ids=repr)
+def test_threads_change_no_bit(curvature, monkeypatch):
+    t = Trained(WIDE, curvature, R=5, N=300)
+    monkeypatch.setattr(machines, "_BATCH_NUMBERS", 1)
+    X = np.tile(t.X, (40, 1)) * np.linspace(0.5, 1.0, 480)[:, None]
+    one, four = (t.machine.linearized(X, threads) for threads in (1, 4))
+    np.testing.assert_array_equal(one.mean, four.mean)
+    np.testing.assert_array_equal(one.std, four.std)
+    np.testing.assert_array_equal(t.machine.mean(X, 1), t.machine.mean(X, 4))
+    for linearized in (False, True):
+        a, b = (
+            t.machine.functions(X, 3, np.random.default_rng(0), linearized, threads)
+            for threads in (1, 4)
+        )
+        np.testing.assert_array_equal(a, b)
+
+
+def test_blas_gets_its_threads_back():
+    """Also if two predictions overlap and the one that began first ends first."""
+
+    def limits():
+        return [library.num_threads for library in ThreadpoolController().lib_controllers]
+
+    before, hold = limits(), variances.one_blas_thread
+    hold.__enter__()
+    hold.__enter__()
+    hold.__exit__()
+    assert set(ThreadpoolController().select(user_api="blas").info()[0].items()) >= {
+        ("num_threads", 1)
+    }
+    hold.__exit__()
+    assert limits() == before

@@ -1,7 +1,7 @@
 """One pass over the leaves of a column gives the same warps, to the bit, wherever the rows are."""
 
 import pickle
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import mpmath
 import numpy as np
@@ -333,3 +333,49 @@ def test_errors_name_the_column():
             f(X, np.ones(4))
         assert f(X, np.array([1.0, 0.0, 1.0]))[1].n == 2.0
     assert all(s.empty for s in summarise_table(X[:0]))
+
+
+# Missing values.
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_missing_values_are_counted_and_otherwise_not_there(weighted):
+    """As if their rows had weight 0, to the bit."""
+    rng = np.random.default_rng(4)
+    x, w = dyadic(N), rng.integers(0, 4, N) / 2.0 if weighted else None
+    gone = rng.random(N) < 0.3
+    gone[LEAF_ROWS : 2 * LEAF_ROWS] = True  # a leaf without any value
+    weight = np.ones(N) if w is None else w
+    found = summarise_column(np.where(gone, np.nan, x), w, missing=True)
+    expected = summarise_column(x, np.where(gone, 0.0, weight))
+    assert found.missing == weight[gone].sum()
+    assert same_bits(replace(found, missing=0.0), expected)
+
+
+@pytest.mark.parametrize("w", [None, np.full(N, 0.5)])
+def test_where_nothing_is_missing_no_bit_changes(w):
+    x = dyadic(N)
+    assert same_bits(summarise_column(x, w, missing=True), summarise_column(x, w))
+    assert summarise_column(x, w).missing == 0.0
+
+
+def test_a_column_without_values():
+    s = summarise_table(np.full((N, 1), np.nan), missing=True)[0]
+    assert s.empty
+    assert s.missing == N
+    some = summarise(np.array([1.0, 2.0]))
+    assert same_bits(merge(s, some), replace(some, missing=float(N)))
+    assert same_bits(merge(some, s), replace(some, missing=float(N)))
+
+
+def test_missing_values_are_refused_unless_expected():
+    X = np.zeros((3, 2))
+    X[1, 1] = np.nan
+    for f in (summarise_table, summarise_leaf):
+        with pytest.raises(InputError, match="column 'b': 1 of 3 rows are not finite"):
+            f(X, None, ("a", "b"))
+        assert [s.missing for s in f(X, missing=True)] == [0.0, 1.0]
+        X[0, 1] = np.inf
+        with pytest.raises(InputError, match="column 1: 1 of 2 rows are not finite"):
+            f(X, missing=True)
+        X[0, 1] = 0.0

@@ -259,6 +259,27 @@ def test_quantile_with_subnormal_gaps_stays_in_the_interval():
     assert np.all((u >= 0.0) & (u <= 1.0))
 
 
+@pytest.mark.parametrize("draw", ["uniform", "normal", "standard_cauchy", "lognormal"])
+@pytest.mark.parametrize("n", [1, 2, 3, 700, 40_000])
+def test_quantile_looks_up_what_numpy_interpolates(draw, n):
+    rng = np.random.default_rng(n)
+    x = getattr(rng, draw)(size=n)
+    warp = Quantile.fit(x)
+    new = np.concatenate([x, rng.permutation(x) + 0.01 * rng.normal(size=n), [-1e308, 1e308]])
+    expected = np.interp(warp.frame.forward(new), warp.knots, warp.heights)
+    assert np.allclose(warp(new), expected, rtol=0, atol=2 * EPS)
+    assert np.array_equal(warp(x[:50]), warp(x)[:50])
+
+
+def test_quantile_pickles_without_its_table_of_cells():
+    warp = Quantile.fit(np.random.default_rng(0).normal(size=500))
+    fresh = len(pickle.dumps(warp))
+    new = np.linspace(-3, 3, 100)
+    u = warp(new)
+    assert len(pickle.dumps(warp)) == fresh
+    assert same_bits(pickle.loads(pickle.dumps(warp))(new), u)
+
+
 def test_mixed_is_the_average():
     x = np.random.default_rng(10).lognormal(size=100)
     new = np.concatenate([x, [-5.0, 1e3]])

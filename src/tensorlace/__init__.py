@@ -1,6 +1,6 @@
 """tensorlace: regression on tables that knows how sure it is."""
 
-from tensorlace import metrics, sources
+from tensorlace import kinds, metrics, sources
 from tensorlace.errors import (
     ClusterError,
     CurvatureWarning,
@@ -11,22 +11,29 @@ from tensorlace.errors import (
     TensorlaceError,
 )
 from tensorlace.estimators import TNKMRegressor
+from tensorlace.kinds import Categorical, Datetime, Numeric, Ordinal, Periodic
 from tensorlace.predictive import Mixture, Normal, Samples
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Categorical",
     "ClusterError",
     "CurvatureWarning",
+    "Datetime",
     "IllConditionedWarning",
     "InputError",
     "Mixture",
     "Normal",
+    "Numeric",
+    "Ordinal",
+    "Periodic",
     "Samples",
     "SizeError",
     "SourceError",
     "TNKMRegressor",
     "TensorlaceError",
+    "kinds",
     "metrics",
     "sources",
 ]

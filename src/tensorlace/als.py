@@ -11,9 +11,10 @@ from typing import final
 import numpy as np
 
 from tensorlace.bases.basis import Array
-from tensorlace.gram import expand, moments
+from tensorlace.engines import NUMPY, Engine
+from tensorlace.gram import expand
 from tensorlace.linalg import Solution, solve
-from tensorlace.networks import Cores, balance, combine, suffixes
+from tensorlace.networks import Cores, balance
 from tensorlace.rows import Block, Rows, Statistic
 from tensorlace.solver import Info, Solver, State
 
@@ -45,58 +46,48 @@ class CoreSystem:
 
 
 class Environments:
-    """Environments of one core after another, with the products to the left and right kept.
+    """What surrounds one core after another: products of the factors to its left and right.
 
     Kept products take N·D·R numbers; if not kept they are recomputed in the same order, which gives
     the same bits.
     """
 
-    def __init__(self, keep: bool) -> None:
-        self._keep = keep
+    def __init__(self, keep: bool, engine: Engine = NUMPY) -> None:
+        self._keep, self._engine = keep, engine
         self._left: dict[int, Array | None] = {}
         self._right: dict[int, list[Array | None]] = {}
 
-    def at(self, block: Block, cores: Cores, d: int) -> Array:
-        """``Z^(d)`` (R, n) of a block. Must be called for d = 0, 1, ... in turn if kept."""
-        shape = (cores[0].shape[0], block.n_rows)
-        if not self._keep:
-            left: Array | None = None
-            for k in range(d):
-                F = cores[k] @ block.phi(k)
-                left = F if left is None else left * F
-            right: Array | None = None
-            for k in range(len(cores) - 1, d, -1):
-                F = cores[k] @ block.phi(k)
-                right = F if right is None else F * right
-            return combine(left, right, shape)
-        if d == 0:
-            factors = (cores[k] @ block.phi(k) for k in range(1, len(cores)))
-            self._right[block.index] = suffixes(factors)
-            self._left[block.index] = None
-        else:
-            F = cores[d - 1] @ block.phi(d - 1)
-            before = self._left[block.index]
-            self._left[block.index] = F if before is None else before * F
-        return combine(self._left[block.index], self._right[block.index][d], shape)
+    def around(self, block: Block, cores: Cores, d: int) -> tuple[Array | None, Array | None]:
+        """Products (R, n) to the left and right of core d. In turn for d = 0, 1, ... if kept."""
+        factor = self._engine.factor
+        if self._keep and d > 0:
+            left = self._left[block.index]
+            self._left[block.index] = factor(cores[d - 1], block.phi(d - 1), left)
+            return self._left[block.index], self._right[block.index][d]
+        left = None
+        for k in range(d):
+            left = factor(cores[k], block.phi(k), left)
+        right: list[Array | None] = [None]
+        for k in range(len(cores) - 1, d, -1):
+            right.append(factor(cores[k], block.phi(k), right[-1]))
+        if self._keep:
+            self._left[block.index], self._right[block.index] = None, right[::-1]
+        return left, right[-1]
 
 
 def core_system(
     rows: Rows, cores: Cores, d: int, environments: Environments | None = None
 ) -> CoreSystem:
     """Sum the least-squares problem of core ``d`` over the rows with the structured Gram."""
-    environments = environments or Environments(keep=False)
+    environments = environments or Environments(keep=False, engine=rows.engine)
+    engine = rows.engine
 
     def kernel(block: Block) -> Statistic:
-        Z, phi = environments.at(block, cores, d), block.phi(d)
-        residual = block.y - np.einsum("rn,rn->n", Z, cores[d] @ phi)
-        weighted = block.weighted(residual)
-        return (
-            moments(block.psi(d), Z),
-            Z @ (phi * weighted).T if len(phi) < len(Z) else (Z * weighted) @ phi.T,
-            np.array(weighted @ residual),
-        )
+        left, right = environments.around(block, cores, d)
+        return engine.core(left, right, cores[d], block.phi(d), block.psi(d), block.y, block.weight)
 
-    M, residual, rss = rows.reduce(kernel, light=cores[d].shape[0] < _THREADS_FROM_RANK)
+    light = cores[d].shape[0] < _THREADS_FROM_RANK and engine.holds_lock
+    M, residual, rss = rows.reduce(kernel, light=light)
     gram = expand(M, rows.bases[d].closure(), cores[d].shape[0])
     return CoreSystem(gram, residual, float(rss))
 
@@ -125,7 +116,7 @@ def sweep(rows: Rows, cores: Cores, beta: float, gamma: Cores) -> tuple[Cores, I
         New cores; objective after the sweep and relative gradient met during it.
     """
     size = 8 * rows.n_rows * cores[0].shape[0] * len(cores)
-    kept = Environments(keep=rows.keeps_blocks and size <= rows.memory_budget)
+    kept = Environments(rows.keeps_blocks and size <= rows.memory_budget, rows.engine)
     gradient = scale = 0.0
     rcond, rss = 1.0, 0.0
     for d in range(len(cores)):

@@ -7,13 +7,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from tensorlace import config
 
-__all__ = ["CONSTRAINTS"]
+__all__ = ["CONSTRAINTS", "PAPER"]
 
 CONSTRAINTS: dict[str, Any] = {
     "rank": [Interval(Integral, 1, None, closed="left")],
     "n_basis": [Interval(Integral, 1, None, closed="left"), "array-like"],
     "basis": [StrOptions(set(config.BASES)), "array-like"],
     "warp": [StrOptions(set(config.WARPS)), "array-like"],
+    "columns": [dict, None],
     "solver": [StrOptions({"auto", *config.SOLVERS})],
     "curvature": [StrOptions(set(config.CURVATURES))],
     "core": [Integral, None],
@@ -36,8 +37,21 @@ CONSTRAINTS: dict[str, Any] = {
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],
     "row_dtype": [StrOptions({"float64", "float32"})],
-    "kernel": [StrOptions(set(config.KERNELS))],
+    "engine": [StrOptions(set(config.ENGINES))],
     "grow_rows": [StrOptions({"auto"}), "boolean"],
     "memory_budget": [Interval(Integral, 0, None, closed="left")],
     "verbose": ["verbose"],
 }
+
+PAPER: dict[str, Any] = {
+    "basis": "unit_polynomial",
+    "warp": "standardise",
+    "solver": "als",
+    "curvature": "last",
+    "core": -1,
+    "noise_precision": "vi",
+    "prior_precision": 1e-5,
+    "prior_groups": "all",
+    "max_sweeps": 50,
+}
+"""The configuration of Saiapin & Batselier (2026)."""

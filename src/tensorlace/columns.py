@@ -6,10 +6,11 @@ from typing import final
 
 import numpy as np
 
-from tensorlace.bases import Array, Basis, BSpline, Indicator
+from tensorlace.bases import Array, Basis, BSpline, Fourier, Indicator, Levels, Mask, Missing
 from tensorlace.errors import InputError
+from tensorlace.kinds import Categorical, Kind, Numeric, Periodic
 from tensorlace.summaries import ColumnSummary, summarise_table
-from tensorlace.warps import Codes, Mask, Warp
+from tensorlace.warps import Codes, Cyclic, Warp
 
 __all__ = ["Column", "Columns", "columns_from_summaries", "fit_columns"]
 
@@ -18,6 +19,8 @@ __all__ = ["Column", "Columns", "columns_from_summaries", "fit_columns"]
 @dataclass(frozen=True)
 class Column:
     """How one column becomes features: ``phi(variable(x))``.
+
+    The variable of a missing value is NaN, or for categories, a code.
 
     Parameters
     ----------
@@ -43,12 +46,33 @@ class Column:
 
     def variable(self, x: Array) -> Array:
         """Warp raw values (n,), then stretch [0, 1] to the home interval of the basis."""
-        u = self.warp(x)
+        missing = np.isnan(x)
+        if isinstance(self.warp, Codes) or not missing.any():
+            u = self.warp(x)
+        else:
+            u = np.full(x.shape, np.nan)
+            u[~missing] = self.warp(x[~missing])
         if self.warp.interval and self.basis.interval is not None:
             low, high = self.basis.interval
             u *= high - low
             u += low
         return u
+
+    def phi(self, u: Array) -> Array:
+        """Features (I, n) of variables (n,); typical ones where no training row had the like."""
+        novel = self.basis.novel(u)
+        if not novel.any():
+            return self.basis.phi(u)
+        phi = self.basis.phi(np.where(novel, 0.0, u))
+        phi[:, novel] = self.basis.typical()[:, None]
+        return phi
+
+    def outside(self, x: Array) -> Mask:
+        """Tell which raw values (n,) lie beyond what was seen in training, missing ones included.
+
+        A missing value is seen if one was missing in training.
+        """
+        return self.warp.outside(x) | self.basis.novel(self.variable(x))
 
 
 @final
@@ -81,7 +105,7 @@ class Columns:
         self._check(X)
         beyond = np.empty(X.shape, dtype=np.bool_)
         for d, column in enumerate(self.columns):
-            beyond[:, d] = column.warp.outside(X[:, d])
+            beyond[:, d] = column.outside(X[:, d])
         return beyond
 
     def _check(self, X: Array) -> None:
@@ -100,6 +124,8 @@ def fit_columns(
     bases: tuple[Callable[[int], Basis], ...],
     warps: tuple[type[Warp], ...],
     names: tuple[str, ...],
+    kinds: tuple[Kind, ...] | None = None,
+    missing: bool = False,
 ) -> Columns:
     """Summarise the columns of a table in memory and call :func:`columns_from_summaries`.
 
@@ -108,8 +134,10 @@ def fit_columns(
     X : ndarray of shape (N, D)
     w : ndarray of shape (N,) or None
         Row weights; rows of weight 0 are not seen.
-    n_basis, bases, warps, names : tuples of length D
+    n_basis, bases, warps, names, kinds : tuples of length D
         As in :func:`columns_from_summaries`, which see also for the errors.
+    missing : bool
+        Take NaN as a missing value instead of refusing it.
     """
     _check_lengths(
         f"X has shape {X.shape}",
@@ -117,7 +145,12 @@ def fit_columns(
         {"n_basis": n_basis, "bases": bases, "warps": warps, "names": names},
     )
     return columns_from_summaries(
-        summarise_table(X, w, names), n_basis=n_basis, bases=bases, warps=warps, names=names
+        summarise_table(X, w, names, missing=missing),
+        n_basis=n_basis,
+        bases=bases,
+        warps=warps,
+        names=names,
+        kinds=kinds,
     )
 
 
@@ -128,11 +161,14 @@ def columns_from_summaries(
     bases: tuple[Callable[[int], Basis], ...],
     warps: tuple[type[Warp], ...],
     names: tuple[str, ...],
+    kinds: tuple[Kind, ...] | None = None,
 ) -> Columns:
     """Fit the warp of each column and size its basis, from one pass over the rows.
 
-    A constant column gets the smallest basis of its kind: it carries nothing. An indicator
-    basis always gets :class:`~tensorlace.warps.Codes` and one function per distinct value.
+    A basis gets no more functions than there are distinct values. So a constant column gets the
+    smallest basis of its kind: it carries nothing. An indicator basis always gets
+    :class:`~tensorlace.warps.Codes` and one function per distinct value. Values that are missing
+    in some rows cost one function more; a column without any value is constant.
 
     Parameters
     ----------
@@ -143,6 +179,9 @@ def columns_from_summaries(
         From a number of functions to a basis: a class, or a partial application of one.
     warps : tuple of Warp classes, length D
     names : tuple of str, length D
+    kinds : tuple of Kind, length D, optional
+        Basis and warp of a categorical or periodic column follow from its kind. Any other kind is
+        a number by now.
 
     Returns
     -------
@@ -159,10 +198,13 @@ def columns_from_summaries(
         len(summaries),
         {"n_basis": n_basis, "bases": bases, "warps": warps, "names": names},
     )
+    kinds = kinds or (Numeric(),) * len(summaries)
     fitted = []
-    for s, n, make, warp, name in zip(summaries, n_basis, bases, warps, names, strict=True):
+    for s, n, make, warp, name, kind in zip(
+        summaries, n_basis, bases, warps, names, kinds, strict=True
+    ):
         try:
-            fitted.append(_fit_column(s, n, make, warp, name))
+            fitted.append(Column(*_fit_column(s, n, make, warp, kind), name))
         except InputError as error:
             label = name if name.startswith("column ") else f"column {name!r}"
             raise InputError(f"{label}: {error}") from error
@@ -176,17 +218,33 @@ def _check_lengths(what: str, size: int, given: dict[str, Sized]) -> None:
 
 
 def _fit_column(
-    s: ColumnSummary, n: int, make: Callable[[int], Basis], warp: type[Warp], name: str
-) -> Column:
+    s: ColumnSummary, n: int, make: Callable[[int], Basis], warp: type[Warp], kind: Kind
+) -> tuple[Warp, Basis]:
+    if s.empty and s.missing:
+        return Codes.from_summary(s), Levels(1)
+    if isinstance(kind, Categorical):
+        codes = Codes.from_summary(s)
+        return codes, Levels(codes.n + 1 if codes.n > 1 else 1)
+    fitted: Warp
+    basis: Basis
+    if isinstance(kind, Periodic):
+        fitted = Cyclic(kind.period)
+        basis = Fourier(_at_most(n, s, fitted(s.values)))
+        return fitted, Missing(basis) if s.missing else basis
     if isinstance(make(max(n, 1)), Indicator):
         codes = Codes.from_summary(s)
-        return Column(codes, make(codes.values.size), name)
+        return codes, make(codes.n)
     basis = make(n)
     if basis.bounded and not warp.interval:
         raise InputError(
             f"the {basis.name} basis lives on [0, 1], where {warp.__name__} does not lead; use "
             "the warp MinMax, Quantile or Mixed, or a basis without bounds such as Chebyshev"
         )
-    if s.constant:
-        basis = make(basis.degree + 1 if isinstance(basis, BSpline) else 1)
-    return Column(warp.from_summary(s), basis, name)
+    least = basis.degree + 1 if isinstance(basis, BSpline) else 1
+    basis = make(max(_at_most(n, s, s.values), least))
+    return warp.from_summary(s), Missing(basis) if s.missing else basis
+
+
+def _at_most(n: int, s: ColumnSummary, values: Array) -> int:
+    """``n``, or the number of distinct values if that is less; a compressed sketch has many."""
+    return n if s.compressions else min(n, np.unique(values).size)

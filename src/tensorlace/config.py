@@ -1,6 +1,5 @@
-"""The one place where strings become objects and where sizes are checked beforehand."""
+"""The one place where strings become objects."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,12 +7,16 @@ from typing import Any, Self, TypeVar, final
 
 import numpy as np
 
-from tensorlace import bases, warps
+from tensorlace import bases, subsample, warps
 from tensorlace.als import ALS
 from tensorlace.bases.basis import Basis
 from tensorlace.curvature import GGN, BlockDiagonal, Curvature, Diag, Full, Last
-from tensorlace.errors import InputError, SizeError
+from tensorlace.engines import Engine, NumPyEngine
+from tensorlace.errors import InputError
 from tensorlace.gauss_newton import GaussNewton
+from tensorlace.kinds import Kind
+from tensorlace.matrix_free import MatrixFree
+from tensorlace.native import CompiledEngine
 from tensorlace.precision import (
     Evidence,
     Fixed,
@@ -27,6 +30,7 @@ from tensorlace.precision import (
     per_rank_term,
 )
 from tensorlace.settings import Settings
+from tensorlace.sizes import check_size
 from tensorlace.solver import Solver
 from tensorlace.truncation import Truncation
 
@@ -34,7 +38,7 @@ __all__ = [
     "BASES",
     "CURVATURES",
     "GROUPS",
-    "KERNELS",
+    "ENGINES",
     "POLICIES",
     "SOLVERS",
     "WARPS",
@@ -83,8 +87,12 @@ CURVATURES: Mapping[str, Curvature] = {
     "diag": Diag(),
     "full": Full(),
 }
-SOLVERS: Mapping[str, Solver] = {"als": ALS(), "gauss_newton": GaussNewton()}
-KERNELS = ("numpy", "compiled")
+SOLVERS: Mapping[str, Solver] = {
+    "als": ALS(),
+    "gauss_newton": GaussNewton(),
+    "matrix_free": MatrixFree(),
+}
+ENGINES: Mapping[str, Engine] = {"numpy": NumPyEngine(), "compiled": CompiledEngine()}
 POLICIES: Mapping[str, Policy] = {"evidence": Evidence(), "vi": GammaVI()}
 
 _GAUSS_NEWTON_WORK = 2e10
@@ -92,6 +100,13 @@ _GAUSS_NEWTON_WORK = 2e10
 
 _GAUSS_NEWTON_SIZE = 3000
 """Largest linear system for which it does."""
+
+_MATRIX_FREE_ROWS = 20_000
+"""Rows from which it takes the matrix-free solver: there dense steps are dear, and sweeps alone
+stop further from the optimum in the same time (`benchmarks/passes.py`)."""
+
+_GROW_FROM_ROWS, _GROW_FROM_TIMES = 50_000, 8
+"""Rows, also in units of the first stage, from which `grow_rows="auto"` begins on a part."""
 
 
 def spread(
@@ -125,12 +140,15 @@ class Config:
     ----------
     rank : int
     n_basis, bases, warps : one entry per column
+        For columns of numbers.
     solver : Solver or None
-        None: choose by the work of a Gauss-Newton step.
+        None: choose by the number of rows and the work of a Gauss-Newton step.
     curvature, truncation, groups, max_steps, tol
         As in `inference.Settings`.
     noise, prior : Policy
         A fixed noise precision is in units of y.
+    kinds : tuple of Kind, optional
+        What the columns are; numbers by default.
     """
 
     rank: int
@@ -146,11 +164,14 @@ class Config:
     max_steps: int
     tol: float
     row_dtype: str
-    kernel: str
+    engine: Engine
     grow_rows: bool | None
+    kinds: tuple[Kind, ...] | None = None
 
     @classmethod
-    def of(cls, params: Mapping[str, Any], n_columns: int) -> Self:
+    def of(
+        cls, params: Mapping[str, Any], n_columns: int, kinds: tuple[Kind, ...] | None = None
+    ) -> Self:
         """Turn the estimator's arguments into objects for a table of ``n_columns``."""
         return cls(
             rank=params["rank"],
@@ -166,15 +187,24 @@ class Config:
             max_steps=params["max_sweeps"],
             tol=params["tol"],
             row_dtype=params["row_dtype"],
-            kernel=params["kernel"],
+            engine=ENGINES[params["engine"]],
             grow_rows=None if params["grow_rows"] == "auto" else bool(params["grow_rows"]),
+            kinds=kinds,
         )
+
+    def stages(self, n_rows: int, n_weights: int, n_columns: int) -> tuple[int, ...]:
+        """Sizes of the parts of the rows that a fit begins on; () if it begins on all."""
+        if self.grow_rows is False:
+            return ()
+        sizes = subsample.stages(n_rows, n_weights, n_columns)
+        pays = n_rows >= max(_GROW_FROM_ROWS, _GROW_FROM_TIMES * min(sizes, default=n_rows))
+        return sizes if self.grow_rows or pays else ()
 
     def settings(self, sizes: Sequence[int], n_rows: int, target_scale: float) -> Settings:
         """Settings for a table of this size whose target was divided by ``target_scale``."""
         P = self.rank * sum(sizes)
-        solver = self.solver or SOLVERS["gauss_newton" if _cheap(n_rows, P) else "als"]
-        _check_size(sizes, self.rank, self.curvature, solver, n_rows)
+        solver = self.solver or SOLVERS[_solver_for(n_rows, P)]
+        check_size(sizes, self.rank, self.curvature, solver, n_rows)
         noise = self.noise
         if isinstance(noise, Fixed):
             value = noise.value * target_scale * target_scale
@@ -213,45 +243,10 @@ def policy_named(value: str | float) -> Policy:
     return POLICIES[value] if isinstance(value, str) else Fixed(float(value))
 
 
-def _cheap(n_rows: int, n_params: int) -> bool:
-    small = min(n_rows, n_params)
-    return small <= _GAUSS_NEWTON_SIZE and n_rows * n_params * small <= _GAUSS_NEWTON_WORK
-
-
-@final
-@dataclass(frozen=True)
-class _Need:
-    """Bytes that a part of the fit will take."""
-
-    what: str
-    numbers: int
-
-
-def _check_size(
-    sizes: Sequence[int], rank: int, curvature: Curvature, solver: Solver, n_rows: int
-) -> None:
-    """Refuse a model that physical memory cannot hold, before anything is allocated."""
-    P, largest = rank * sum(sizes), max(sizes)
-    pairs = rank * (rank + 1) // 2
-    needs = [
-        _Need("product closure of the largest basis", 2 * largest**3),
-        _Need("Gram matrix of the largest core", 3 * (largest * rank) ** 2),
-        _Need("pair products of a block of rows", pairs * 64),
-        _Need("moments of the largest core", 2 * largest * pairs),
-    ]
-    if isinstance(curvature, (GGN, Full)):
-        needs.append(_Need("joint curvature of all weights", 3 * P * P))
-    if isinstance(curvature, BlockDiagonal):
-        needs.append(_Need("block curvature", 2 * sum((n * rank) ** 2 for n in sizes)))
-    if isinstance(solver, GaussNewton):
-        needs.append(_Need("Gauss-Newton system", 2 * P * min(P, n_rows) + P * min(n_rows, 64)))
-    worst = max(needs, key=lambda need: need.numbers)
-    limit = int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    total = 8 * sum(need.numbers for need in needs)
-    if total > limit:
-        raise SizeError(
-            f"rank={rank} with up to {largest} basis functions on {len(sizes)} columns "
-            f"({P:,} weights) needs about {total / 1e9:,.1f} GB, mostly for the {worst.what}, and "
-            f"{limit / 1e9:,.1f} GB may be used: lower rank or n_basis, or take "
-            f"curvature='last' or 'diag' with solver='als'"
-        )
+def _solver_for(n_rows: int, n_weights: int) -> str:
+    """Solver that "auto" stands for."""
+    if n_rows >= _MATRIX_FREE_ROWS:
+        return "matrix_free"
+    small = min(n_rows, n_weights)
+    cheap = small <= _GAUSS_NEWTON_SIZE and n_rows * n_weights * small <= _GAUSS_NEWTON_WORK
+    return "gauss_newton" if cheap else "als"

@@ -2,6 +2,7 @@
 
 __all__ = [
     "ClusterError",
+    "CompilerError",
     "CurvatureWarning",
     "IllConditionedWarning",
     "InputError",
@@ -37,3 +38,7 @@ class SourceError(TensorlaceError, OSError):
 
 class ClusterError(TensorlaceError, RuntimeError):
     """A cluster cannot do the work."""
+
+
+class CompilerError(TensorlaceError, RuntimeError):
+    """The compiled engine cannot be built or loaded here."""

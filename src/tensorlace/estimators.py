@@ -12,10 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y, check_consistent_length
 
 from tensorlace import config
-from tensorlace.arguments import CONSTRAINTS
+from tensorlace.arguments import CONSTRAINTS, PAPER
 from tensorlace.cluster import DaskPieces, collection_pieces, is_collection
 from tensorlace.errors import InputError
 from tensorlace.fitting import fit_machines
+from tensorlace.kinds import Kind
 from tensorlace.machines import KernelMachine
 from tensorlace.predictions import PredictsDistributions
 from tensorlace.reporting import progress_printer, warn_about
@@ -53,8 +54,12 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
     warp : str or sequence of str, default="mixed"
         How a column is brought to the home interval of its basis: "minmax", "quantile", "mixed"
         (half of each), "standardise" (for the polynomial bases) or "identity".
-    solver : {"auto", "gauss_newton", "als"}, default="auto"
-        "auto" takes Gauss-Newton while a step is cheap and alternating least squares beyond.
+    columns : dict or None, default=None
+        Kinds of columns by name or position, where they are not what the table says:
+        ``{"hour": Periodic(24), "shop": Categorical()}``, see `tensorlace.kinds`. Categorical and
+        periodic columns have a basis of their own; the three arguments above are for the others.
+    solver : {"auto", "gauss_newton", "als", "matrix_free"}, default="auto"
+        "auto" takes Gauss-Newton on small tables, matrix-free from 20,000 rows, ALS between.
     curvature : {"ggn", "last", "block", "diag", "full"}, default="ggn"
         Which Hessian the posterior is made of.
     core : int or None, default=None
@@ -89,7 +94,7 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
     row_dtype : {"float64", "float32"}, default="float64"
         Precision of features and partial products of single rows; sums over rows are always double.
         "float32" halves memory and traffic and leaves about six digits.
-    kernel : {"numpy", "compiled"}, default="numpy"
+    engine : {"numpy", "compiled"}, default="numpy"
         "compiled" sums the Gram matrices of ALS with a small C routine, built once with the C
         compiler of this machine.
     grow_rows : bool or "auto", default="auto"
@@ -98,12 +103,15 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         Bytes that features and partial products kept between passes may take each. A table on disk
         that does not fit is read again in every pass.
     verbose : int, default=0
-        1 prints a line of progress per ten steps, 2 per step.
+        1 prints a line of progress every two seconds, 2 one per step: objective, gradient, rows per
+        second (a step passes all rows) and how long it can take at most.
 
     Attributes
     ----------
     machines_ : tuple of KernelMachine
         The fitted members.
+    kinds_ : dict
+        Kind of each column, inferred or chosen.
     log_evidence_ : float
         Laplace evidence ``log p(y | β, γ)`` for the standardised target, averaged over members.
     noise_precision_ : float
@@ -135,6 +143,7 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         n_basis: int | Sequence[int] = 6,
         basis: str | Sequence[str] = "cosine",
         warp: str | Sequence[str] = "mixed",
+        columns: dict[Any, Kind] | None = None,
         solver: str = "auto",
         curvature: str = "ggn",
         core: int | None = None,
@@ -151,7 +160,7 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         row_dtype: str = "float64",
-        kernel: str = "numpy",
+        engine: str = "numpy",
         grow_rows: bool | str = "auto",
         memory_budget: int = MEMORY_BUDGET,
         verbose: int = 0,
@@ -160,6 +169,7 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         self.n_basis = n_basis
         self.basis = basis
         self.warp = warp
+        self.columns = columns
         self.solver = solver
         self.curvature = curvature
         self.core = core
@@ -176,7 +186,7 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.row_dtype = row_dtype
-        self.kernel = kernel
+        self.engine = engine
         self.grow_rows = grow_rows
         self.memory_budget = memory_budget
         self.verbose = verbose
@@ -188,21 +198,8 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         Unit-norm polynomials on standardised columns, ALS, last core, linearised predictive,
         Gamma-VI for the noise and γ = 1e-5. ``others`` override single arguments.
         """
-        settings: dict[str, Any] = {
-            "rank": rank,
-            "n_basis": n_basis,
-            "threshold": threshold,
-            "basis": "unit_polynomial",
-            "warp": "standardise",
-            "solver": "als",
-            "curvature": "last",
-            "core": -1,
-            "noise_precision": "vi",
-            "prior_precision": 1e-5,
-            "prior_groups": "all",
-            "max_sweeps": 50,
-        }
-        return cls(**{**settings, **others})
+        size = {"rank": rank, "n_basis": n_basis, "threshold": threshold}
+        return cls(**{**size, **PAPER, **others})
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -211,7 +208,8 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : (N, D) array, data frame or Dask collection
-            Numeric, without missing values.
+            Numbers, booleans, strings or other categories, dates; any value of an array or frame
+            may be missing.
         y : (N,) array
         sample_weight : (N,) array, optional
             A weight is a number of repetitions of its row.
@@ -229,8 +227,8 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         if sample_weight is not None:
             weight = row_weights(sample_weight, table)
             table, target, weight = (a[weight > 0.0] for a in (table, target, weight))
-        source = ArraySource(table, target, weight, column_names(self, table.shape[1]))
-        return self._fit(source, None)
+        names = column_names(self, table.shape[1])
+        return self._fit(ArraySource(table, target, weight, names, missing=True), None)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_rows(
@@ -264,16 +262,23 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
 
     def _fit(self, table: RowSource | Pieces, checkpoint: Path | None) -> Self:
         rng = check_random_state(self.random_state)
+        self.kinds_ = dict(zip(table.names, self._encoding.kinds, strict=True))
         seeds = [int(s) for s in rng.randint(2**31 - 1, size=self.n_members)]
         self._draw_seed = int(rng.randint(2**31 - 1))
         self.machines_: tuple[KernelMachine, ...] = fit_machines(
-            config.Config.of(self.get_params(deep=False), len(table.names)),
+            config.Config.of(self.get_params(deep=False), len(table.names), self._encoding.kinds),
             table,
             seeds=seeds,
             threads=effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs),
             memory_budget=self.memory_budget,
             checkpoint=checkpoint,
-            progress=partial(progress_printer, verbose=self.verbose, n_members=self.n_members),
+            progress=partial(
+                progress_printer,
+                verbose=self.verbose,
+                n_members=self.n_members,
+                n_rows=table.n_rows,
+                max_steps=self.max_sweeps,
+            ),
         )
         fits = [machine.fit for machine in self.machines_]
         scale = self.machines_[0].target.scale

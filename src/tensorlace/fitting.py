@@ -1,7 +1,10 @@
 """From a table to fitted kernel machines."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -10,13 +13,13 @@ from tensorlace.checkpoints import Checkpointer
 from tensorlace.columns import Columns, columns_from_summaries
 from tensorlace.config import Config
 from tensorlace.errors import InputError
-from tensorlace.gram import block_rows
 from tensorlace.inference import Progress, infer
 from tensorlace.machines import KernelMachine
 from tensorlace.networks import initialise
 from tensorlace.rows import MEMORY_BUDGET, MemoryRows, Rows
 from tensorlace.sources import ArraySource, Chunk, RowSource
 from tensorlace.streaming import LocalPieces, Pieces, StreamedRows
+from tensorlace.subsample import gather
 from tensorlace.summaries import (
     LEAF_ROWS,
     TableSummary,
@@ -62,7 +65,7 @@ def fit_machines(
         raise InputError(f"the table has {table.n_rows} row: at least 2 are needed")
     pieces = LocalPieces(table, threads) if isinstance(table, RowSource) else table
     try:
-        *summaries, y = pieces.reduce(_Summarise((*table.names, table.target)), merge_tables)
+        *summaries, y = pieces.reduce(_Summarise.of(table), merge_tables)
         target = Standardise.from_summary(y)
         columns = columns_from_summaries(
             tuple(summaries),
@@ -70,25 +73,39 @@ def fit_machines(
             bases=config.bases,
             warps=config.warps,
             names=table.names,
+            kinds=config.kinds,
         )
         settings = config.settings(columns.sizes, table.n_rows, target.scale)
         constants = [column.basis.constant() for column in columns.columns]
         # a block's Jacobian, P × n, should stay below 128 MB
         n_params = config.rank * sum(columns.sizes)
-        block = max(64, min(block_rows(config.rank), 2 ** int(np.log2(2**24 / n_params))))
-        rows = _in_memory(table, columns, target, y.n, block, threads, memory_budget)
+        block = max(
+            64, min(config.engine.block_rows(config.rank), 2 ** int(np.log2(2**24 / n_params)))
+        )
+        how: dict[str, Any] = {
+            "block_rows": block,
+            "memory_budget": memory_budget,
+            "engine": config.engine,
+            "dtype": config.row_dtype,
+        }
+        in_memory = partial(
+            MemoryRows, bases=[c.basis for c in columns.columns], threads=threads, **how
+        )
+        rows = _whole(table, columns, target, y.n, memory_budget, in_memory)
         if rows is None:
-            rows = StreamedRows(
-                pieces, columns, target, y.n, block_rows=block, memory_budget=memory_budget
-            )
+            rows = StreamedRows(pieces, columns, target, y.n, **how)
+        sizes = config.stages(table.n_rows, n_params, len(table.names))
+        stages = _parts(pieces, columns, target, sizes, in_memory)
         # more steps or another tolerance go on from the same checkpoint; anything else does not
-        identity = (table.names, table.n_rows, target, *settings.what_is_fitted())
-        with rows:
+        identity = (table.names, table.n_rows, target, sizes, *settings.what_is_fitted())
+        with ExitStack() as stack:
+            for part in (rows, *stages):
+                stack.enter_context(part)
 
             def member(number: int, seed: int) -> KernelMachine:
                 cores = initialise(constants, config.rank, np.random.default_rng(seed))
                 saver = Checkpointer.of(checkpoint, number, cores, identity)
-                fit = infer(rows, settings, cores, progress(number), saver)
+                fit = infer(rows, settings, cores, progress(number), saver, stages)
                 return KernelMachine(columns, target, fit)
 
             jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
@@ -98,14 +115,13 @@ def fit_machines(
         pieces.close()
 
 
-def _in_memory(
+def _whole(
     table: RowSource | Pieces,
     columns: Columns,
     target: Standardise,
     total_weight: float,
-    block: int,
-    threads: int,
     memory_budget: int,
+    in_memory: Callable[..., MemoryRows],
 ) -> Rows | None:
     """Rows in memory if they are there already or fit the budget."""
     if isinstance(table, Pieces):
@@ -115,23 +131,35 @@ def _in_memory(
     if not (fits or isinstance(table, ArraySource)):  # absent rows are the business of the stream
         return None
     chunk = next(table.chunks(table.n_rows))
-    return MemoryRows(
-        columns.variables(chunk.X),
-        target(chunk.y),
-        chunk.weight,
-        [column.basis for column in columns.columns],
-        block_rows=block,
-        threads=threads,
-        memory_budget=memory_budget,
-        total_weight=total_weight,
-    )
+    u = columns.variables(chunk.X)
+    return in_memory(u, target(chunk.y), chunk.weight, total_weight=total_weight)
+
+
+def _parts(
+    pieces: Pieces,
+    columns: Columns,
+    target: Standardise,
+    sizes: Sequence[int],
+    in_memory: Callable[..., MemoryRows],
+) -> list[Rows]:
+    """Growing parts of the rows, gathered in one pass; those without rows are left out."""
+    if not sizes:
+        return []
+    sample = gather(pieces, columns, target, sizes[-1])
+    parts = (sample.part(size, pieces.n_rows) for size in sizes)
+    return [in_memory(part.u, part.y, part.weight) for part in parts if part.y.size]
 
 
 class _Summarise:
     """Summaries of all columns of a piece and, last, of its target. Picklable."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._names = names
+    def __init__(self, names: tuple[str, ...], missing: bool) -> None:
+        self._names, self._missing = names, missing
+
+    @classmethod
+    def of(cls, table: RowSource | Pieces) -> Self:
+        missing = isinstance(table, RowSource) and table.missing
+        return cls((*table.names, table.target), missing)
 
     def __call__(self, chunk: Chunk) -> TableSummary:
         table, weight = np.column_stack([chunk.X, chunk.y]), chunk.weight
@@ -140,6 +168,7 @@ class _Summarise:
                 table[a : a + LEAF_ROWS],
                 None if weight is None else weight[a : a + LEAF_ROWS],
                 self._names,
+                missing=self._missing,
             )
             for a in range(0, len(table), LEAF_ROWS)
         )

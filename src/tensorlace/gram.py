@@ -31,7 +31,7 @@ def block_rows(rank: int) -> int:
 def pair_products(Z: Array) -> Array:
     """All products ``z_r z_p`` with r ≤ p, (R(R+1)/2, n), from an environment ``Z`` (R, n)."""
     R, n = Z.shape
-    W = np.empty((R * (R + 1) // 2, n))
+    W = np.empty((R * (R + 1) // 2, n), dtype=Z.dtype)
     start = 0
     for r in range(R):
         stop = start + R - r
@@ -40,10 +40,11 @@ def pair_products(Z: Array) -> Array:
     return W
 
 
-def padded(psi: Array) -> Array:
-    """``psi`` (S, n) as (n, S'), S' a multiple of eight: the shape DGEMM's kernels like best."""
+def padded(psi: Array, dtype: npt.DTypeLike = np.float64) -> Array:
+    """``psi`` (S, n) as (n, S'), S' a multiple of 64 bytes: what matrix kernels like best."""
     S, n = psi.shape
-    out = np.zeros((n, -(-S // 8) * 8))
+    lanes = 64 // np.dtype(dtype).itemsize
+    out = np.zeros((n, -(-S // lanes) * lanes), dtype=dtype)
     out[:, :S] = psi.T
     return out
 

@@ -1,4 +1,8 @@
-"""The response linearised at given cores: everything that Gauss-Newton, GGN and LLA need."""
+"""The response linearised at given cores: everything that Gauss-Newton, GGN and LLA need.
+
+With the Jacobian A of each block (`linearise`), or without it (`point`, `product`): from the
+environments Z alone, ``A p = Σ_d ⟨Z_d, P_d φ_d⟩`` and ``(Aᵀ q)_d = Z_d (q φ_d)ᵀ`` take O(N·D·I·R).
+"""
 
 from dataclasses import dataclass
 from typing import final
@@ -6,10 +10,28 @@ from typing import final
 import numpy as np
 
 from tensorlace.bases.basis import Array
-from tensorlace.networks import Cores, environments, factors, jacobian, predict
+from tensorlace.gram import expand, moments
+from tensorlace.networks import (
+    Cores,
+    environments,
+    factors,
+    from_vector,
+    jacobian,
+    predict,
+    to_vector,
+)
 from tensorlace.rows import Block, Rows, Statistic
 
-__all__ = ["Linearisation", "linearise", "residual_curvature", "residual_squares"]
+__all__ = [
+    "Linearisation",
+    "Point",
+    "block_grams",
+    "linearise",
+    "point",
+    "product",
+    "residual_curvature",
+    "residual_squares",
+]
 
 
 @final
@@ -114,3 +136,111 @@ def residual_curvature(rows: Rows, cores: Cores) -> Array:
         E[starts[k] : starts[k + 1], starts[m] : starts[m + 1]] = corner
         E[starts[m] : starts[m + 1], starts[k] : starts[k + 1]] = corner.T
     return E
+
+
+@final
+@dataclass(frozen=True)
+class Point:
+    """Sums over the rows at given cores.
+
+    Attributes
+    ----------
+    cores : D arrays (R, I_d)
+    slope, target : (P,) array
+        ``Aᵀ (y - f)`` and ``Aᵀ y``.
+    rss : float
+        Weighted residual sum of squares.
+    kept : dict or None
+        All environments of each block, by its number, if blocks live from pass to pass and memory
+        allows; otherwise they are computed again, to the same bits.
+    """
+
+    cores: Cores
+    slope: Array
+    target: Array
+    rss: float
+    kept: dict[int, list[Array]] | None
+
+
+def _pull(Z: Array, phi: Array, q: Array) -> Array:
+    """``Z (q φ)ᵀ`` (R, I): the scaling goes where it is cheaper."""
+    return Z @ (phi * q).T if len(phi) < len(Z) else (Z * q) @ phi.T
+
+
+def point(rows: Rows, cores: Cores) -> Point:
+    """Residual, slope and the scale of the slope at ``cores``, in one pass."""
+    numbers = rows.n_rows * len(cores) * cores[0].shape[0]
+    # twice: a trial keeps its own while those of the present cores are still needed
+    keep = rows.keeps_blocks and 2 * 8 * numbers <= rows.memory_budget
+    kept: dict[int, list[Array]] | None = {} if keep else None
+
+    def kernel(block: Block) -> Statistic:
+        phi = block.features()
+        F = factors(cores, phi)
+        Z = environments(F)
+        if kept is not None:
+            kept[block.index] = Z
+        residual = block.y - np.einsum("rn,rn->n", F[0], Z[0])
+        weighted, target = block.weighted(residual), block.weighted(block.y)
+        return (
+            *(_pull(z, x, weighted) for z, x in zip(Z, phi, strict=True)),
+            *(_pull(z, x, target) for z, x in zip(Z, phi, strict=True)),
+            np.array(weighted @ residual),
+        )
+
+    *sums, rss = rows.reduce(kernel)
+    slope, target = to_vector(sums[: len(cores)]), to_vector(sums[len(cores) :])
+    return Point(cores, slope, target, float(rss), kept)
+
+
+def product(rows: Rows, at: Point, p: Array, *, exact: bool = False) -> Array:
+    """``AᵀA p`` (P,) in one pass; if ``exact``, ``(AᵀA + E) p`` with the residual part."""
+    cores, kept = at.cores, at.kept
+    direction = from_vector(p, cores)
+
+    def kernel(block: Block) -> Statistic:
+        phi = block.features()
+        T = factors(direction, phi)
+        Z = environments(factors(cores, phi)) if kept is None else kept[block.index]
+        change = np.einsum("rn,rn->n", T[0], Z[0])
+        for t, z in zip(T[1:], Z[1:], strict=True):
+            change += np.einsum("rn,rn->n", t, z)
+        change = block.weighted(change)
+        if not exact:
+            return tuple(_pull(z, x, change) for z, x in zip(Z, phi, strict=True))
+        F = factors(cores, phi)
+        misfit = block.weighted(np.einsum("rn,rn->n", F[0], Z[0]) - block.y)
+        turned = _turned_environments(F, T)
+        return tuple(
+            (z * change + dz * misfit) @ x.T for z, dz, x in zip(Z, turned, phi, strict=True)
+        )
+
+    return to_vector(rows.reduce(kernel))
+
+
+def _turned_environments(F: list[Array], T: list[Array]) -> list[Array]:
+    """Derivatives of all environments when the factors ``F`` move along ``T``."""
+    right = [(np.ones_like(F[0]), np.zeros_like(F[0]))]
+    for f, t in zip(F[:0:-1], T[:0:-1], strict=True):
+        value, turn = right[-1]
+        right.append((f * value, f * turn + t * value))
+    left, left_turn = np.ones_like(F[0]), np.zeros_like(F[0])
+    out = []
+    for f, t, (value, turn) in zip(F, T, reversed(right), strict=True):
+        out.append(left_turn * value + left * turn)
+        left, left_turn = left * f, left_turn * f + left * t
+    return out
+
+
+def block_grams(rows: Rows, cores: Cores) -> tuple[Array, ...]:
+    """Gram matrices ``A^(d)ᵀA^(d)`` (R·I_d, R·I_d) of all cores, in one pass."""
+
+    def kernel(block: Block) -> Statistic:
+        Z = environments(factors(cores, block.features()))
+        return tuple(moments(block.psi(d), z) for d, z in enumerate(Z))
+
+    R = cores[0].shape[0]
+    return tuple(
+        expand(M, basis.closure(), R)
+        for M, basis in zip(rows.reduce(kernel), rows.bases, strict=True)
+    )

@@ -1,22 +1,44 @@
 """A fitted kernel machine: from raw rows to predictive distributions (paper, section 3.3)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import final
+from functools import cached_property
+from typing import Any, final
 
 import numpy as np
 
 from tensorlace.bases.basis import Array
 from tensorlace.columns import Columns
 from tensorlace.inference import Fitted
-from tensorlace.networks import Cores, from_vector, jacobian, predict, to_vector
+from tensorlace.networks import (
+    Cores,
+    environments,
+    factors,
+    from_vector,
+    jacobian,
+    predict,
+    to_vector,
+)
+from tensorlace.novelty import (
+    extra_response,
+    extra_variance,
+    novel_values,
+    padded_cores,
+    prior_variances,
+)
+from tensorlace.posterior import Blocks, Root
 from tensorlace.predictive import Mixture, Normal
+from tensorlace.variances import CoreVariance, one_blas_thread
 from tensorlace.warps import Standardise
 
 __all__ = ["KernelMachine"]
 
 _BATCH_NUMBERS = 1 << 22
 """Numbers in the largest intermediate array of a prediction."""
+
+_BATCH_ROWS = 1 << 12
+"""Most rows of a batch: enough to make calls cheap, few enough to stay near a core."""
 
 
 @final
@@ -25,49 +47,70 @@ class KernelMachine:
     """Columns, target scale and a fitted network.
 
     Everything inside is in units of the standardised target; distributions are brought back to the
-    units of y once, on the distribution object.
+    units of y once, on the distribution object. Batches of rows are worked on by ``threads``; no
+    bit depends on their number.
     """
 
     columns: Columns
     target: Standardise
     fit: Fitted
 
-    def mean(self, X: Array) -> Array:
+    def mean(self, X: Array, threads: int = 1) -> Array:
         """Predictive mean (n,). Builds no Jacobian."""
-        parts = [predict(self.fit.cores, phi) for phi in self._batches(X)]
-        return self.target.inverse(np.concatenate(parts))
+        return self.target.inverse(np.concatenate(self._map(self._response, X, threads)))
 
-    def linearized(self, X: Array) -> Normal:
+    def linearized(self, X: Array, threads: int = 1) -> Normal:
         """LLA, eq. (pd_linearized_la): ``N(f, gᵀΣg + 1/β)`` in closed form."""
-        mean, variance = [], []
-        for phi in self._batches(X):
-            mean.append(predict(self.fit.cores, phi))
-            G = jacobian(self.fit.cores, phi, self.fit.bayesian_cores)
-            variance.append(self.fit.posterior.quad(G))
-        std = np.sqrt(np.concatenate(variance))
-        standard = Normal(np.concatenate(mean), std, np.full(std.shape, self.noise_std))
+        moments = self._moments if self._core_variances is None else self._moments_by_core
+
+        def work(u: Array) -> tuple[Array, Array]:
+            mean, variance = moments(u)
+            novel = novel_values(self.columns, u)
+            rows = np.flatnonzero(novel.any(axis=0))
+            if rows.size:
+                few = self._features(u[:, rows]), novel[:, rows]
+                variance[rows] += extra_variance(self.fit.cores, *few, self._prior_variances)
+            return mean, variance
+
+        parts = self._map(work, X, threads)
+        mean = np.concatenate([mean for mean, _ in parts])
+        std = np.sqrt(np.concatenate([variance for _, variance in parts]))
+        standard = Normal(mean, std, np.full(std.shape, self.noise_std))
         return standard.affine(self.target.scale, self.target.location)
 
-    def sampled(self, X: Array, n_draws: int, rng: np.random.Generator) -> Mixture:
+    def sampled(
+        self, X: Array, n_draws: int, rng: np.random.Generator, threads: int = 1
+    ) -> Mixture:
         """LA, eq. (pd_la): an equal mixture over posterior draws of the network."""
-        means = self.functions(X, n_draws, rng, linearized=False).T
+        means = self.functions(X, n_draws, rng, linearized=False, threads=threads).T
         zero, noise = np.zeros_like(means), np.full(means.shape, self.noise_std)
         standard = Mixture(means, zero, noise, np.full(n_draws, 1.0 / n_draws))
         return standard.affine(self.target.scale, self.target.location)
 
     def functions(
-        self, X: Array, n_draws: int, rng: np.random.Generator, linearized: bool
+        self, X: Array, n_draws: int, rng: np.random.Generator, linearized: bool, threads: int = 1
     ) -> Array:
         """Joint draws of the latent function (n, n_draws), in units of the standardised target."""
         deviation = self.fit.posterior.sample(rng, n_draws)
-        parts = []
-        for phi in self._batches(X):
+        side = rng.spawn(1)[0]  # so that other draws do not depend on these
+        unseen = [
+            np.sqrt(v)[:, None] * side.standard_normal((v.size, n_draws))
+            for v in self._prior_variances
+        ]
+
+        def work(u: Array) -> Array:
+            phi, novel = self._features(u), novel_values(self.columns, u)
             if linearized:  # eq. (linear_f)
                 G = jacobian(self.fit.cores, phi, self.fit.bayesian_cores)
-                parts.append(predict(self.fit.cores, phi)[:, None] + G.T @ deviation)
-            else:
-                parts.append(np.stack([predict(self._moved(d), phi) for d in deviation.T], axis=1))
-        return np.concatenate(parts)
+                f: Array = predict(self.fit.cores, phi)[:, None] + G.T @ deviation
+                return f + extra_response(self.fit.cores, phi, novel, unseen) if novel.any() else f
+            moved = [self._moved(d) for d in deviation.T]
+            if novel.any():
+                phi = [np.vstack([p, mask]) for p, mask in zip(phi, novel, strict=True)]
+                moved = [padded_cores(cores, unseen, k) for k, cores in enumerate(moved)]
+            return np.stack([predict(cores, phi) for cores in moved], axis=1)
+
+        return np.concatenate(self._map(work, X, threads))
 
     @property
     def noise_std(self) -> float:
@@ -82,10 +125,81 @@ class KernelMachine:
             cores[d] = V
         return tuple(cores)
 
-    def _batches(self, X: Array) -> Iterator[list[Array]]:
-        """Features of a bounded number of rows at a time."""
+    def _features(self, u: Array) -> list[Array]:
+        return [c.phi(x) for c, x in zip(self.columns.columns, u, strict=True)]
+
+    @cached_property
+    def _prior_variances(self) -> tuple[Array, ...]:
+        return prior_variances(self.fit.gamma)
+
+    def _moments(self, u: Array) -> tuple[Array, Array]:
+        """Mean and variance (n,) of the function, from the Jacobian of all Bayesian weights."""
+        phi = self._features(u)
+        G = jacobian(self.fit.cores, phi, self.fit.bayesian_cores)
+        return predict(self.fit.cores, phi), self.fit.posterior.quad(G)
+
+    def _response(self, u: Array) -> Array:
+        """`networks.predict` (n,) with the features of one column at a time."""
+        product = self._factor(u, 0)
+        for d in range(1, len(u)):
+            product *= self._factor(u, d)
+        f: Array = product.sum(axis=0)
+        return f
+
+    def _factor(self, u: Array, d: int) -> Array:
+        return self.fit.cores[d] @ self.columns.columns[d].phi(u[d])
+
+    def _moments_by_core(self, u: Array) -> tuple[Array, Array]:
+        """Mean and variance (n,) if the cores are independent: their variances add."""
+        which, parts = self.fit.bayesian_cores, self._core_variances or ()
+        phi = {d: self.columns.columns[d].phi(u[d]) for d in which}
+        if len(which) == 1:
+            mean, Z = self._response_and_environment(u, which[0], phi[which[0]])
+            Zs = [Z]
+        else:
+            F = factors(self.fit.cores, list(phi.values()))
+            Zs = environments(F)
+            mean = np.multiply(Zs[-1], F[-1]).sum(axis=0)
+        variance = np.zeros(mean.shape)
+        for part, Z, d in zip(parts, Zs, which, strict=True):
+            variance += part(Z, phi[d], u[d])
+        return mean, variance
+
+    def _response_and_environment(self, u: Array, d: int, phi: Array) -> tuple[Array, Array]:
+        """Response (n,), to the bits of `_response`, and environment (R, n) of one core."""
+        own = self.fit.cores[d] @ phi
+        Z = np.ones_like(own)
+        for k in range(d):
+            Z *= self._factor(u, k)
+        product = np.multiply(Z, own, out=own)
+        for k in range(d + 1, len(u)):
+            F = self._factor(u, k)
+            product *= F
+            Z *= F
+        return product.sum(axis=0), Z
+
+    @cached_property
+    def _core_variances(self) -> tuple[CoreVariance, ...] | None:
+        """One per Bayesian core, or None if cores depend on each other a posteriori."""
+        which, posterior = self.fit.bayesian_cores, self.fit.posterior
+        parts = posterior.parts if isinstance(posterior, Blocks) else (posterior,)
+        roots = [part for part in parts if isinstance(part, Root)]
+        if not len(roots) == len(parts) == len(which):
+            return None
+        bases = [self.columns.columns[d].basis for d in which]
+        return tuple(CoreVariance.of(*pair) for pair in zip(roots, bases, strict=True))
+
+    def _map(self, work: Callable[[Array], Any], X: Array, threads: int) -> list[Any]:
+        """``work`` on the variables (D, n) of a bounded number of rows at a time, in order."""
         width = max(sum(V.size for V in self.fit.cores), 1)
-        rows = max(64, _BATCH_NUMBERS // width)
-        for start in range(0, len(X), rows):
-            u = self.columns.variables(X[start : start + rows])
-            yield [c.basis.phi(x) for c, x in zip(self.columns.columns, u, strict=True)]
+        rows = max(64, min(_BATCH_ROWS, _BATCH_NUMBERS // width))
+        starts = range(0, len(X), rows)
+
+        def batch(start: int) -> Any:
+            return work(self.columns.variables(X[start : start + rows]))
+
+        with one_blas_thread:
+            if threads == 1 or len(starts) < 2:
+                return [batch(start) for start in starts]
+            with ThreadPoolExecutor(min(threads, len(starts))) as pool:
+                return list(pool.map(batch, starts))

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tensorlace.bases.basis import Array
 from tensorlace.cluster import is_collection, predict_collection
+from tensorlace.encoding import Encoding
 from tensorlace.machines import KernelMachine
 from tensorlace.predictive import Distribution, Mixture
 from tensorlace.tables import nameless, numeric_table
@@ -26,12 +28,16 @@ class PredictsDistributions(ABC):
     machines_ : tuple of KernelMachine
     predictive : {"linearized", "sampled"}
     n_draws : int
+    n_jobs : int or None
+        Threads that predict; None uses all cores.
     """
 
     machines_: tuple[KernelMachine, ...]
     predictive: str
     n_draws: int
+    n_jobs: int | None
     _draw_seed: int
+    _encoding: Encoding
 
     def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Predictive mean (n,), and with ``return_std`` the standard deviation of a new y (n,)."""
@@ -42,19 +48,19 @@ class PredictsDistributions(ABC):
             return dist.mean, dist.std
         if self.predictive == "sampled":
             return self.predict_dist(X).mean
-        table = self._table(X)
-        return np.mean([machine.mean(table) for machine in self.machines_], axis=0)
+        table, threads = self._table(X), self._threads()
+        return np.mean([machine.mean(table, threads) for machine in self.machines_], axis=0)
 
     def predict_dist(self, X: Any) -> Distribution:
         """Predictive distributions of n rows, a `Normal` or a `Mixture`."""
-        table = self._table(X)
+        table, threads = self._table(X), self._threads()
         parts: list[Distribution] = []
         for k, machine in enumerate(self.machines_):
             if self.predictive == "linearized":
-                parts.append(machine.linearized(table))
+                parts.append(machine.linearized(table, threads))
             else:
                 rng = np.random.default_rng([self._draw_seed, k])
-                parts.append(machine.sampled(table, self.n_draws, rng))
+                parts.append(machine.sampled(table, self.n_draws, rng, threads))
         return parts[0] if len(parts) == 1 else Mixture.of(parts)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
@@ -75,15 +81,28 @@ class PredictsDistributions(ABC):
         linearized = self.predictive == "linearized"
         draws = []
         for machine, count in zip(self.machines_, counts, strict=True):
-            f = machine.functions(table, int(count), rng, linearized)
+            f = machine.functions(table, int(count), rng, linearized, self._threads())
             noisy = f + machine.noise_std * rng.standard_normal(f.shape)
             draws.append(machine.target.location + machine.target.scale * noisy)
         return rng.permutation(np.concatenate(draws, axis=1), axis=1)
 
     def extrapolated(self, X: Any) -> npt.NDArray[np.bool_]:
-        """Rows (n,) with a value beyond the training range of its column."""
+        """Rows (n,) with a value beyond what its column had in training.
+
+        That is a number beyond the range, a category never seen, or a missing value in a column
+        that had none.
+        """
         table = self._table(X)
         return np.any(self.machines_[0].columns.outside(table), axis=1)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that values may be missing or categories."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
+
+    def _threads(self) -> int:
+        return effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)
 
     def _predict_lazily(self, X: Any, return_std: bool) -> Any:
         """Dask collections in, Dask arrays out."""

@@ -2,7 +2,8 @@
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import perf_counter
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,24 +15,61 @@ from tensorlace.solver import Info
 __all__ = ["progress_printer", "warn_about"]
 
 _TO_CALLER_OF_FIT = 6
+_QUIET_SECONDS = 2.0
 
 
-def progress_printer(member: int, *, verbose: int, n_members: int) -> Progress | None:
-    """Print a line per ten steps (``verbose=1``) or per step to standard error."""
+def progress_printer(
+    member: int,
+    *,
+    verbose: int,
+    n_members: int,
+    n_rows: int,
+    max_steps: int,
+    clock: Callable[[], float] = perf_counter,
+) -> Progress | None:
+    """Print a line per step (``verbose=2``), or one every two seconds, to standard error."""
     if not verbose:
         return None
-    every = 10 if int(verbose) == 1 else 1
+    started = last = clock()
+    seen = 0  # steps that were not made here but found in a checkpoint
+    first = True
 
     def report(step: int, info: Info, beta: float) -> None:
-        if step % every == 0:
-            print(
-                f"[tensorlace] member {member + 1}/{n_members} step {step} "
-                f"objective {info.objective:.8g} gradient {info.gradient:.1e} "
-                f"noise std {beta**-0.5:.4g}",
-                file=sys.stderr,
-            )
+        nonlocal last, seen, first
+        now = clock()
+        if first:
+            seen, first = step - 1, False
+        if int(verbose) == 1 and now - last < _QUIET_SECONDS:
+            return
+        last = now
+        pace = (now - started) / (step - seen)
+        who = f"member {member + 1}/{n_members} " if n_members > 1 else ""
+        print(
+            f"[tensorlace] {who}step {step}/{max_steps}  objective {info.objective:.8g}  "
+            f"gradient {info.gradient:.1e}  noise std {beta**-0.5:.4g}  "
+            f"{_count(n_rows / max(pace, 1e-9))} rows/s  "
+            f"at most {_duration(pace * (max_steps - step))} left",
+            file=sys.stderr,
+            flush=True,
+        )
 
     return report
+
+
+def _count(x: float) -> str:
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if x >= size:
+            return f"{x / size:.3g} {unit}"
+    return f"{x:.3g}"
+
+
+def _duration(seconds: float) -> str:
+    """Hours, minutes and seconds, as many as it takes."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, hours = whole // 60, whole // 3600
+    return f"{minutes}:{whole % 60:02d} min" if not hours else f"{hours}:{minutes % 60:02d} h"
 
 
 def warn_about(fits: Sequence[Fitted], *, tol: float, full: bool) -> None:

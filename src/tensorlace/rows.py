@@ -12,10 +12,11 @@ from functools import partial
 from typing import Self, final
 
 import numpy as np
+import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from tensorlace.bases.basis import Array, Basis
-from tensorlace.gram import padded
+from tensorlace.engines import NUMPY, Engine
 from tensorlace.summaries import tree_reduce
 
 __all__ = ["Block", "MemoryRows", "Rows", "Statistic"]
@@ -39,6 +40,8 @@ class Block:
         Standardised target.
     weight : (n,) array or None
         Row weights; a weight is a number of repetitions.
+    dtype : dtype
+        Of the features; target and weights are always double.
     """
 
     def __init__(
@@ -49,8 +52,11 @@ class Block:
         weight: Array | None,
         bases: Sequence[Basis],
         keep: bool,
+        dtype: npt.DTypeLike = np.float64,
+        engine: Engine = NUMPY,
     ) -> None:
         self.index, self.y, self.weight = index, y, weight
+        self.dtype, self._engine = np.dtype(dtype), engine
         self._u, self._bases, self._keep = u, bases, keep
         self._kept: dict[tuple[str, int], Array] = {}
 
@@ -61,11 +67,17 @@ class Block:
 
     def phi(self, d: int) -> Array:
         """Features of column d, (I_d, n)."""
-        return self._cached("phi", d, lambda: self._bases[d].phi(self._u[d]))
+        return self._cached(
+            "phi", d, lambda: self._engine.features(self._bases[d], self._u[d], self.dtype)
+        )
 
     def psi(self, d: int) -> Array:
         """Product features of column d times the row weights, as `gram.moments` wants them."""
-        return self._cached("psi", d, lambda: padded(self.weighted(self._bases[d].psi(self._u[d]))))
+        return self._cached(
+            "psi",
+            d,
+            lambda: self._engine.products(self._bases[d], self._u[d], self.weight, self.dtype),
+        )
 
     def features(self) -> list[Array]:
         """``phi`` of all columns."""
@@ -98,6 +110,8 @@ class Rows(ABC):
         Bytes that kept features and environments may take each.
     keeps_blocks : bool
         Blocks live from pass to pass, so that something can be kept for each.
+    engine : Engine
+        Who does the arithmetic of ALS on a block.
     """
 
     bases: tuple[Basis, ...]
@@ -105,6 +119,7 @@ class Rows(ABC):
     total_weight: float
     memory_budget: int
     keeps_blocks: bool
+    engine: Engine
 
     @abstractmethod
     def reduce(self, kernel: Callable[[Block], Statistic], *, light: bool = False) -> Statistic:
@@ -150,6 +165,9 @@ class MemoryRows(Rows):
         Bytes that kept features may take; above it they are recomputed in every pass.
     total_weight : float, optional
         Sum of the weights, if known.
+    engine : Engine
+    dtype : dtype
+        Of the features.
     """
 
     keeps_blocks = True
@@ -165,16 +183,20 @@ class MemoryRows(Rows):
         threads: int = 1,
         memory_budget: int = MEMORY_BUDGET,
         total_weight: float | None = None,
+        engine: Engine = NUMPY,
+        dtype: npt.DTypeLike = np.float64,
     ) -> None:
         self.bases = tuple(bases)
         self.n_rows = u.shape[1]
         if total_weight is None:
             total_weight = float(self.n_rows if weight is None else np.sum(weight))
         self.total_weight = total_weight
-        self.memory_budget = memory_budget
-        per_row = 8 * sum(b.n + b.closure().shape[2] for b in self.bases)
+        self.memory_budget, self.engine = memory_budget, engine
+        per_row = np.dtype(dtype).itemsize * sum(b.n + b.closure().shape[2] for b in self.bases)
         keep = per_row * self.n_rows <= memory_budget
-        self.blocks = cut_blocks(u, y, weight, self.bases, block_rows, keep=keep)
+        self.blocks = cut_blocks(
+            u, y, weight, self.bases, block_rows, keep=keep, dtype=dtype, engine=engine
+        )
         threads = max(1, min(threads, -(-len(self.blocks) // BLOCKS_PER_LEAF)))
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
@@ -203,6 +225,8 @@ def cut_blocks(
     *,
     keep: bool = False,
     first: int = 0,
+    dtype: npt.DTypeLike = np.float64,
+    engine: Engine = NUMPY,
 ) -> list[Block]:
     """Blocks of consecutive rows, numbered from ``first``."""
     return [
@@ -213,6 +237,8 @@ def cut_blocks(
             None if weight is None else weight[start : start + block_rows],
             bases,
             keep,
+            dtype,
+            engine,
         )
         for k, start in enumerate(range(0, u.shape[1], block_rows))
     ]
@@ -225,11 +251,15 @@ def leaves_of(blocks: Sequence[Block]) -> Iterator[Sequence[Block]]:
 
 
 def sum_leaf(kernel: Callable[[Block], Statistic], leaf: Sequence[Block]) -> Statistic:
-    """Statistic of one leaf."""
-    total = kernel(leaf[0])
+    """Statistic of one leaf, in double precision whatever the rows are in."""
+    total = _double(kernel(leaf[0]))
     for block in leaf[1:]:
         total = add(total, kernel(block))
     return total
+
+
+def _double(statistic: Statistic) -> Statistic:
+    return tuple(x.astype(np.float64) if x.dtype == np.float32 else x for x in statistic)
 
 
 def add(a: Statistic, b: Statistic) -> Statistic:

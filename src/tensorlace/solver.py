@@ -23,11 +23,17 @@ class State:
         Levenberg-Marquardt damping.
     linear : Linearisation or None
         The model linearised at ``cores``, if somebody needed it already.
+    anchor : D arrays (R, I_d) or None
+        Where the curvature was summed that steps are preconditioned with.
+    memo : object
+        Sums that a solver keeps for itself. Without it they are summed again, to the same bits.
     """
 
     cores: Cores
     damping: float = 0.0
     linear: Linearisation | None = None
+    anchor: Cores | None = None
+    memo: object = None
 
 
 @final

@@ -13,8 +13,10 @@ from functools import partial
 from typing import TypeVar, final
 
 import numpy as np
+import numpy.typing as npt
 
 from tensorlace.columns import Columns
+from tensorlace.engines import NUMPY, Engine
 from tensorlace.rows import (
     MEMORY_BUDGET,
     Block,
@@ -102,7 +104,7 @@ class StreamedRows(Rows):
     target : Standardise
         Scale of y.
     total_weight : float
-    block_rows, memory_budget
+    block_rows, memory_budget, engine, dtype
         As for `MemoryRows`; a block is a power of two of rows.
     """
 
@@ -117,17 +119,20 @@ class StreamedRows(Rows):
         *,
         block_rows: int,
         memory_budget: int = MEMORY_BUDGET,
+        engine: Engine = NUMPY,
+        dtype: npt.DTypeLike = np.float64,
     ) -> None:
         self.bases = tuple(column.basis for column in columns.columns)
         self.n_rows = pieces.n_rows
         self.total_weight = total_weight
-        self.memory_budget = memory_budget
+        self.memory_budget, self.engine = memory_budget, engine
         self._pieces, self._columns, self._target = pieces, columns, target
-        self._block_rows = block_rows
+        self._block_rows, self._dtype = block_rows, np.dtype(dtype)
 
     def reduce(self, kernel: Callable[[Block], Statistic], *, light: bool = False) -> Statistic:
         """One pass over the pieces; reading makes no kernel light."""
-        work = partial(sum_piece, kernel, self._columns, self._target, self._block_rows)
+        how = (self._block_rows, self._dtype, self.engine)
+        work = partial(sum_piece, kernel, self._columns, self._target, *how)
         return self._pieces.reduce(work, add)
 
     def close(self) -> None:
@@ -139,6 +144,8 @@ def sum_piece(
     columns: Columns,
     target: Standardise,
     block_rows: int,
+    dtype: npt.DTypeLike,
+    engine: Engine,
     chunk: Chunk,
 ) -> Statistic:
     """Statistic of consecutive rows: a pure function, on a thread here or on another machine."""
@@ -155,6 +162,8 @@ def sum_piece(
         [column.basis for column in columns.columns],
         block_rows,
         first=chunk.first_row // block_rows,
+        dtype=dtype,
+        engine=engine,
     )
     return tree_reduce((sum_leaf(kernel, leaf) for leaf in leaves_of(blocks)), add)
 

@@ -7,7 +7,8 @@ leaf by leaf from anywhere give the same summary, to the bit.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Self, TypeVar, final
 
 import numpy as np
@@ -87,10 +88,11 @@ class ColumnSummary:
     values: Array  # (K,) of the sketch, in raw units, ascending
     masses: Array  # (K,) their weights
     compressions: int  # L
+    missing: float = 0.0  # weight of the rows without a value; nothing above counts them
 
     @property
     def empty(self) -> bool:
-        """No row with weight was seen."""
+        """No value with weight was seen."""
         return not self.values.size
 
     @property
@@ -108,7 +110,7 @@ TableSummary = tuple[ColumnSummary, ...]
 """One summary per column."""
 
 
-def summarise(x: Array, w: Array | None = None) -> ColumnSummary:
+def summarise(x: Array, w: Array | None = None, *, missing: bool = False) -> ColumnSummary:
     """Summarise one leaf.
 
     Parameters
@@ -116,6 +118,8 @@ def summarise(x: Array, w: Array | None = None) -> ColumnSummary:
     x : ndarray of shape (n,)
     w : ndarray of shape (n,) or None
         How many times each row is there; a leaf without any row is fine.
+    missing : bool
+        Count NaN as a missing value, where otherwise it is refused.
 
     Examples
     --------
@@ -128,8 +132,13 @@ def summarise(x: Array, w: Array | None = None) -> ColumnSummary:
         raise InputError(f"weights {w} for rows of shape {x.shape}: give one per row, 0 or more")
     present = w > 0.0
     x, w = x[present].astype(np.float64) + 0.0, w[present].astype(np.float64)  # -0 becomes 0
+    absent = 0.0
+    if missing and np.isnan(x).any():
+        there = ~np.isnan(x)
+        absent = float(w[~there].sum())
+        x, w = x[there], w[there]
     if not x.size:
-        return ColumnSummary(0.0, Frame(math.inf, -math.inf, 0.0, 0), 0.0, 0.0, x, w, 0)
+        return ColumnSummary(0.0, Frame(math.inf, -math.inf, 0.0, 0), 0.0, 0.0, x, w, 0, absent)
     bad = np.count_nonzero(~np.isfinite(x))
     if bad:
         raise InputError(f"{bad} of {x.size} rows are not finite; give finite values only")
@@ -139,13 +148,14 @@ def summarise(x: Array, w: Array | None = None) -> ColumnSummary:
     mean = float((t * w).sum()) / n
     mean += float(((t - mean) * w).sum()) / n  # what the first pass rounded away
     m2 = float(((t - mean) ** 2 * w).sum())
-    return ColumnSummary(n, frame, mean, m2, *_sketch(x, w, 0))
+    return ColumnSummary(n, frame, mean, m2, *_sketch(x, w, 0), absent)
 
 
 def merge(a: ColumnSummary, b: ColumnSummary) -> ColumnSummary:
     """Summarise the rows of ``a`` and ``b``: Chan, Golub and LeVeque (1979), in a common frame."""
+    missing = a.missing + b.missing
     if a.empty or b.empty:
-        return b if a.empty else a
+        return replace(b if a.empty else a, missing=missing)
     frame = Frame.spanning(min(a.frame.low, b.frame.low), max(a.frame.high, b.frame.high))
     n = a.n + b.n
     mean, m2 = _reframed(a, frame)
@@ -155,7 +165,7 @@ def merge(a: ColumnSummary, b: ColumnSummary) -> ColumnSummary:
     m2 += m2_b + delta**2 * (a.n * (b.n / n))
     values, masses = np.concatenate([a.values, b.values]), np.concatenate([a.masses, b.masses])
     sketch = _sketch(values, masses, max(a.compressions, b.compressions))
-    return ColumnSummary(n, frame, mean, m2, *sketch)
+    return ColumnSummary(n, frame, mean, m2, *sketch, missing)
 
 
 def tree_reduce(items: Iterable[T], merge: Callable[[T, T], T]) -> T:
@@ -179,26 +189,31 @@ def tree_reduce(items: Iterable[T], merge: Callable[[T, T], T]) -> T:
     return total
 
 
-def summarise_column(x: Array, w: Array | None = None) -> ColumnSummary:
+def summarise_column(x: Array, w: Array | None = None, *, missing: bool = False) -> ColumnSummary:
     """Summarise a whole column (n,) with weights (n,): leaf by leaf, merged in the fixed tree."""
     if w is not None and w.shape != x.shape:
         raise InputError(f"{w.shape} weights for {x.shape} rows: give one per row, 0 or more")
     cuts = [slice(i, i + LEAF_ROWS) for i in range(0, max(len(x), 1), LEAF_ROWS)]
-    return tree_reduce((summarise(x[c], None if w is None else w[c]) for c in cuts), merge)
+    leaves = (summarise(x[c], None if w is None else w[c], missing=missing) for c in cuts)
+    return tree_reduce(leaves, merge)
 
 
-def summarise_table(X: Array, w: Array | None = None, names: Names = None) -> TableSummary:
+def summarise_table(
+    X: Array, w: Array | None = None, names: Names = None, *, missing: bool = False
+) -> TableSummary:
     """Summarise all columns of (N, D); ``names`` are for error messages."""
-    return _each(summarise_column, X, w, names)
+    return _each(partial(summarise_column, missing=missing), X, w, names)
 
 
-def summarise_leaf(X: Array, w: Array | None = None, names: Names = None) -> TableSummary:
+def summarise_leaf(
+    X: Array, w: Array | None = None, names: Names = None, *, missing: bool = False
+) -> TableSummary:
     """Summarise all columns of one leaf (n, D), n at most :data:`LEAF_ROWS`.
 
     ``tree_reduce`` by :func:`merge_tables` over all leaves in order gives, to the bit, what
     :func:`summarise_table` gives for the whole table.
     """
-    return _each(summarise, X, w, names)
+    return _each(partial(summarise, missing=missing), X, w, names)
 
 
 def merge_tables(a: TableSummary, b: TableSummary) -> TableSummary:

@@ -1,13 +1,15 @@
 """Tables as users hand them in: made numeric, or refused with the column and row to blame."""
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
 
 from tensorlace.bases.basis import Array
+from tensorlace.encoding import Encoding, RawColumn, quoted
 from tensorlace.errors import InputError
 
 __all__ = [
@@ -27,12 +29,16 @@ def column_names(estimator: Any, n_columns: int) -> tuple[str, ...]:
 
 
 def remember_columns(estimator: Any, names: tuple[str, ...]) -> None:
-    """Set what scikit-learn sets in fit: number of columns, and their names if they have any."""
+    """Set what scikit-learn sets in fit: number of columns, and their names if they have any.
+
+    All columns are numbers.
+    """
     estimator.n_features_in_ = len(names)
     if hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
     if names != column_names(estimator, len(names)):
         estimator.feature_names_in_ = np.array(names, dtype=object)
+    estimator._encoding = Encoding.of_numbers(names, getattr(estimator, "columns", None))
 
 
 def nameless(estimator: Any) -> Any:
@@ -44,28 +50,45 @@ def nameless(estimator: Any) -> Any:
 
 
 def numeric_table(estimator: Any, X: Any, *, reset: bool) -> Array:
-    """Float table (N, D) without missing or infinite entries; remembers or checks its columns."""
-    _refuse_dates(X)
-    try:
+    """Float table (N, D) without infinite entries; remembers or checks its columns.
+
+    Missing values are NaN. With ``reset`` the estimator remembers how columns became numbers.
+    """
+    raw, least = raw_columns(X), 2 if reset else 1
+    if raw is None:
         table: Array = validate_data(
             estimator,
             X,
             reset=reset,
             dtype=np.float64,
             ensure_all_finite=False,
-            ensure_min_samples=2 if reset else 1,
+            ensure_min_samples=least,
         )
-    except (ValueError, TypeError) as error:
-        _blame_column(X, error)
-        raise
-    bad = ~np.isfinite(table)
+        chosen = getattr(estimator, "columns", None)
+        if chosen if reset else not estimator._encoding.plain:
+            raw = [RawColumn(column) for column in table.T]
+        elif reset:
+            estimator._encoding = Encoding.of_numbers(column_names(estimator, table.shape[1]))
+    else:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if raw is not None:
+        if reset:
+            names = column_names(estimator, len(raw))
+            estimator._encoding = Encoding.fit(raw, names, getattr(estimator, "columns", None))
+        table = check_array(
+            estimator._encoding(raw),
+            ensure_all_finite=False,
+            ensure_min_samples=least,
+            estimator=estimator,
+            input_name="X",
+        )
+    bad = np.isinf(table)
     if np.any(bad):
         row, col = (int(k) for k in np.argwhere(bad)[0])
-        kind = "NaN" if np.isnan(table[row, col]) else "infinity"
         name = column_names(estimator, table.shape[1])[col]
         raise InputError(
-            f"Input X contains {kind} in {_quoted(name)}, row {row} ({int(bad.sum())} such values "
-            f"in all): drop or impute these rows"
+            f"Input X contains infinity in {quoted(name)}, row {row} ({int(bad.sum())} such values "
+            f"in all): drop these rows, or make the values missing (NaN)"
         )
     return table
 
@@ -105,36 +128,50 @@ def row_weights(weight: Any, table: Array) -> Array:
     return values
 
 
-def _refuse_dates(X: Any) -> None:
-    """Refuse columns of a frame that hold dates, which would pass as nanoseconds."""
-    for name in getattr(X, "columns", ()):
-        kind = str(getattr(X[name], "dtype", "")).lower()
-        if kind.startswith(("date", "time", "duration", "period")):
-            raise InputError(
-                f"{_quoted(str(name))} is not numeric but {kind}: give a number instead, such as "
-                f"days since a day of your choice"
-            )
+def raw_columns(X: Any) -> list[RawColumn] | None:
+    """Columns of a pandas or polars frame, or of an array of strings, dates or objects.
+
+    None for anything else, which should consist of numbers.
+    """
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return [_of_pandas(X.iloc[:, k]) for k in range(X.shape[1])]
+    if hasattr(X, "get_columns"):
+        return [_of_polars(series) for series in X.get_columns()]
+    if isinstance(X, list | tuple):
+        try:
+            array = np.asarray(X)
+        except ValueError:  # rows of different lengths: for somebody else to refuse
+            return None
+        X = np.array(X, dtype=object) if array.dtype.kind in "US" else array
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "OUSMm":
+        return None
+    return [RawColumn(column) for column in X.T]
 
 
-def _blame_column(X: Any, error: Exception) -> None:
-    """Find the first column that is no number, and say so instead of ``error``."""
-    if "could not convert" not in str(error):
-        return
-    names = getattr(X, "columns", None)
-    if names is None:
-        rows = np.asarray(X, dtype=object)
-        columns = (
-            {f"column {k}": values for k, values in enumerate(rows.T)} if rows.ndim == 2 else {}
-        )
-    else:
-        columns = {str(name): np.asarray(X[name]) for name in names}
-    for name, values in columns.items():
-        row = _first_no_number(values)
-        if row is not None:
-            raise InputError(
-                f"{_quoted(name)} is not numeric: row {row} has {str(values[row])!r}; encode or "
-                f"drop the column"
-            ) from error
+def _of_pandas(series: Any) -> RawColumn:
+    kind = str(series.dtype).lower()
+    if kind == "category" or kind.startswith("dictionary"):
+        return RawColumn(_objects(series.tolist()), categorical=True)
+    if kind.startswith("period"):
+        series = series.dt.to_timestamp()
+    if kind.startswith("datetime64") and series.dt.tz is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    if not isinstance(series.dtype, np.dtype) and getattr(series.dtype, "kind", "O") in "biuf":
+        return RawColumn(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    return RawColumn(np.asarray(series.to_numpy()))
+
+
+def _of_polars(series: Any) -> RawColumn:
+    kind = str(series.dtype).lower()
+    if kind.startswith(("categorical", "enum", "string", "object", "null")):
+        return RawColumn(_objects(series.to_list()), kind.startswith(("categorical", "enum")))
+    return RawColumn(np.asarray(series.to_numpy()))
+
+
+def _objects(items: Sequence[Any]) -> npt.NDArray[Any]:
+    out = np.empty(len(items), dtype=object)
+    out[:] = items
+    return out
 
 
 def _first_no_number(values: npt.NDArray[Any]) -> int | None:
@@ -150,7 +187,3 @@ def _is_number(value: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _quoted(name: str) -> str:
-    return name if name.startswith("column ") else f"column {name!r}"

@@ -3,18 +3,28 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self, final
+from functools import cached_property
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from tensorlace.bases import Array
+from tensorlace.bases import Array, Mask
 from tensorlace.errors import InputError
 from tensorlace.summaries import EXACT_VALUES, ColumnSummary, Frame, summarise_column
 
-__all__ = ["Codes", "Frame", "Identity", "MinMax", "Mixed", "Quantile", "Standardise", "Warp"]
-
-Mask = npt.NDArray[np.bool_]
+__all__ = [
+    "Codes",
+    "Cyclic",
+    "Frame",
+    "Identity",
+    "Mask",
+    "MinMax",
+    "Mixed",
+    "Quantile",
+    "Standardise",
+    "Warp",
+]
 
 
 class Warp(ABC):
@@ -138,8 +148,39 @@ class Quantile(_Framed):
 
     def __call__(self, x: Array) -> Array:
         """Interpolate between the knots; constant beyond them."""
-        u = np.interp(self.frame.forward(x), self.knots, self.heights)
-        return np.clip(u, 0.0, 1.0)  # knots a subnormal number apart make an infinite slope
+        return self.at(self.frame.forward(x))
+
+    def at(self, t: Array) -> Array:
+        """Heights (n,) of values ``t`` (n,) in units of the frame: ``np.interp``, but faster."""
+        cells, following, slopes = self._cells
+        t = np.clip(t, self.knots[0], self.knots[-1])
+        knot = cells.take((t * cells.size).astype(np.intp))
+        crowded = np.flatnonzero(knot < 0)
+        knot += t >= following.take(knot)
+        knot[crowded] = np.searchsorted(following, t[crowded], side="right")
+        t -= self.knots.take(knot)
+        t *= slopes.take(knot)
+        t += self.heights.take(knot)
+        return np.minimum(t, 1.0, out=t)
+
+    @cached_property
+    def _cells(self) -> tuple[npt.NDArray[np.intp], Array, Array]:
+        """Last knot up to the start of each of many equal cells of [0, 1), next knots, slopes.
+
+        A cell with two knots or more inside has -1: there a binary search has to decide.
+        """
+        edges = np.linspace(0.0, 1.0, 2 ** (self.knots.size.bit_length() + 3) + 1)
+        first = np.searchsorted(self.knots, edges[:-1], side="right") - 1
+        last = np.searchsorted(self.knots, edges[1:], side="left") - 1
+        following = np.append(self.knots[1:], np.inf)
+        with np.errstate(over="ignore"):
+            slopes = np.diff(self.heights, append=1.0) / (following - self.knots)
+        slopes[~np.isfinite(slopes)] = 0.0  # knots a subnormal number apart
+        return np.where(last - first < 2, first, -1), following, slopes
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be computed again."""
+        return {name: value for name, value in vars(self).items() if name != "_cells"}
 
 
 @final
@@ -158,16 +199,23 @@ class Mixed(_Framed):
 
     def __call__(self, x: Array) -> Array:
         """Average both halves; beyond the range only the first one still rises."""
-        return 0.5 * MinMax(self.frame)(x) + 0.5 * self.quantile(x)
+        if self.frame.width == 0.0:
+            return np.full(x.shape, 0.5)
+        t = self.frame.forward(x)
+        return 0.5 * (t / self.frame.width) + 0.5 * self.quantile.at(t)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Codes(Warp):
-    """Number the distinct training values 0, 1, ... in ascending order; any other value is -1."""
+    """Number the distinct training values 0, 1, ... in ascending order; any other value is -1.
+
+    If values were missing (NaN) in training, missing is a value too, and the last one.
+    """
 
     interval: ClassVar[bool] = False
     values: Array  # (K,)
+    missing: bool = False
 
     @classmethod
     def from_summary(cls, s: ColumnSummary) -> Self:
@@ -177,16 +225,47 @@ class Codes(Warp):
                 f"more than {EXACT_VALUES} distinct values: too many distinct values for an "
                 "indicator; use a numeric basis, or fewer categories"
             )
-        return cls(_seen(s).values)
+        return cls(s.values, True) if s.missing else cls(_seen(s).values)
+
+    @property
+    def n(self) -> int:
+        """How many values there are, missing included."""
+        return self.values.size + self.missing
 
     def __call__(self, x: Array) -> Array:
         """Look each value up."""
-        code = np.minimum(np.searchsorted(self.values, x), self.values.size - 1)
-        return np.where(self.values[code] == x, code, -1).astype(np.float64)
+        code = np.searchsorted(self.values, x)
+        known = np.append(self.values, np.nan)[code] == x
+        return np.where(known | (np.isnan(x) & self.missing), code, -1).astype(np.float64)
 
     def outside(self, x: Array) -> Mask:
         """Not among the training values."""
         return self(x) < 0.0
+
+
+@final
+@dataclass(frozen=True)
+class Cyclic(Warp):
+    """Fold the line onto a circle: where in its period a value lies, from 0 to 1."""
+
+    interval: ClassVar[bool] = True
+    period: float
+
+    @classmethod
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Refuse: rows do not tell their period."""
+        raise InputError(
+            f"rows from {s.frame.low:g} to {s.frame.high:g} do not tell their period; give it, as "
+            "in Periodic(24)"
+        )
+
+    def __call__(self, x: Array) -> Array:
+        """``(x mod period) / period``."""
+        return np.mod(x, self.period) / self.period
+
+    def outside(self, x: Array) -> Mask:
+        """Nowhere: a circle has no ends."""
+        return np.zeros(x.shape, dtype=np.bool_)
 
 
 @final

@@ -5,13 +5,15 @@ of its functions expand, ``phi_i phi_j = sum_s C_ijs psi_s``, which is what make
 Gram cheap. One file per basis; :mod:`tensorlace.bases.basis` holds what they share.
 """
 
-from tensorlace.bases.basis import Array, Basis
+from tensorlace.bases.basis import Array, Basis, Mask
 from tensorlace.bases.bspline import BSpline
 from tensorlace.bases.chebyshev import Chebyshev
 from tensorlace.bases.cosine import Cosine
 from tensorlace.bases.fourier import Fourier
 from tensorlace.bases.indicator import Indicator
 from tensorlace.bases.legendre import Legendre
+from tensorlace.bases.levels import Levels
+from tensorlace.bases.missing import Missing
 from tensorlace.bases.polynomial import Polynomial
 from tensorlace.bases.sine import Sine
 from tensorlace.bases.unit_polynomial import UnitPolynomial
@@ -25,6 +27,9 @@ __all__ = [
     "Fourier",
     "Indicator",
     "Legendre",
+    "Levels",
+    "Mask",
+    "Missing",
     "Polynomial",
     "Sine",
     "UnitPolynomial",

@@ -14,6 +14,7 @@ from tensorlace.errors import InputError
 __all__ = [
     "Array",
     "Basis",
+    "Mask",
     "check_lengthscale",
     "check_whole",
     "degree_closure",
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 _Number = TypeVar("_Number", bound=np.generic)
 
 
@@ -76,6 +78,14 @@ class Basis(ABC):
     def constant(self) -> Array:
         """Coefficients (I,) with ``phi(u)^T c = 1``, or as near to it as the basis comes."""
 
+    def typical(self) -> Array:
+        """Features (I,) of a value nobody knows: their averages over the home interval."""
+        return _averages(self).copy()
+
+    def novel(self, u: Array) -> Mask:
+        """Tell which variables (n,) stand for something that no training row had."""
+        return np.isnan(u)
+
     @final
     def closure(self) -> Array:
         """Expansion of products: ``phi_i phi_j = sum_s C_ijs psi_s``.
@@ -93,6 +103,14 @@ def _remembered(basis: Basis) -> Array:
     C = basis.expansion()
     C.flags.writeable = False  # every equal basis is handed this same array
     return C
+
+
+@lru_cache(maxsize=64)
+def _averages(basis: Basis) -> Array:
+    node, weight = np.polynomial.legendre.leggauss(4 * basis.n + 16)
+    low, high = basis.interval or (0.0, 0.0)
+    average: Array = basis.phi(low + (high - low) * 0.5 * (node + 1.0)) @ (0.5 * weight)
+    return average
 
 
 def check_whole(basis: Basis, quantity: str, value: object, least: int) -> None:

@@ -51,11 +51,8 @@ class BSpline(Basis):
         """Evaluate ``B_i``: (n,) gives (I, n)."""
         if u.size == 0:  # SciPy refuses an empty set of points
             return np.zeros((self.n, 0))
-        p = self.degree
-        inner = np.linspace(0.0, 1.0, self.n - p + 1)
-        knots = np.concatenate([np.zeros(p), inner, np.ones(p)])
         points = np.clip(u, 0.0, 1.0)
-        matrix = interpolate.BSpline.design_matrix(points, knots, p)
+        matrix = interpolate.BSpline.design_matrix(points, self._knots(), self.degree)
         return np.ascontiguousarray(matrix.toarray().T, dtype=np.float64)
 
     def psi(self, u: Array) -> Array:
@@ -80,6 +77,16 @@ class BSpline(Basis):
     def constant(self) -> Array:
         """Add all functions, which sum to 1."""
         return np.ones(self.n)
+
+    def typical(self) -> Array:
+        """Integrate each function: its support over ``p + 1``."""
+        knots, order = self._knots(), self.degree + 1
+        return (knots[order:] - knots[:-order]) / order
+
+    def _knots(self) -> Array:
+        p = self.degree
+        inner = np.linspace(0.0, 1.0, self.n - p + 1)
+        return np.concatenate([np.zeros(p), inner, np.ones(p)])
 
     def _n_psi(self) -> int:
         p = self.degree

@@ -54,7 +54,7 @@ class Cosine(Basis):
     def phi(self, u: Array) -> Array:
         """Evaluate ``a_i cos(i pi u)``: (n,) gives (I, n)."""
         waves = harmonics(np.pi * np.clip(u, 0.0, 1.0), self.n).real
-        return np.multiply(waves, self._amplitude()[:, None], order="C")
+        return np.multiply(waves, self.amplitude()[:, None], order="C")
 
     def psi(self, u: Array) -> Array:
         """Evaluate ``cos(s pi u)``: (n,) gives (2I-1, n)."""
@@ -63,7 +63,7 @@ class Cosine(Basis):
 
     def expansion(self) -> Array:
         """``a_i a_j / 2`` where ``s = i + j`` and where ``s = |i - j|``."""
-        a = self._amplitude()
+        a = self.amplitude()
         C = frequency_closure(self.n)
         C *= np.multiply.outer(a, a)[:, :, None]
         return C
@@ -72,7 +72,11 @@ class Cosine(Basis):
         """Pick the first function, which is 1."""
         return first(self.n)
 
-    def _amplitude(self) -> Array:
+    def typical(self) -> Array:
+        """Pick the first function: the others average to 0."""
+        return first(self.n)
+
+    def amplitude(self) -> Array:
         """``a_i``, shape (I,)."""
         i = np.arange(self.n, dtype=np.float64)
         l = self.lengthscale or 0.0

@@ -73,6 +73,10 @@ class Fourier(Basis):
         """Pick the first function, which is 1."""
         return first(self.n)
 
+    def typical(self) -> Array:
+        """Pick the first function: the others average to 0."""
+        return first(self.n)
+
     def _n_psi(self) -> int:
         return 2 * self.n - self.n % 2
 

@@ -5,7 +5,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from tensorlace.bases.basis import Array, Basis
+from tensorlace.bases.basis import Array, Basis, Mask
 
 __all__ = ["Indicator"]
 
@@ -54,3 +54,11 @@ class Indicator(Basis):
     def constant(self) -> Array:
         """Add all indicators, which sum to 1 on every known code."""
         return np.ones(self.n)
+
+    def typical(self) -> Array:
+        """Leave all functions at 0."""
+        return np.zeros(self.n)
+
+    def novel(self, u: Array) -> Mask:
+        """No code of a category."""
+        return ~(u >= 0.0)

@@ -66,6 +66,10 @@ class Legendre(Basis):
         """Pick the first function, which is 1."""
         return first(self.n)
 
+    def typical(self) -> Array:
+        """Pick the first function: the others average to 0."""
+        return first(self.n)
+
 
 def _legendre(x: Array, n: int) -> Array:
     """Three-term recurrence ``(k+1) P_{k+1} = (2k+1) x P_k - k P_{k-1}``: (rows,) to (n, rows).

@@ -23,6 +23,8 @@ class ArraySource(RowSource):
         Row weights.
     names : sequence of str, optional
         Names of the D columns; by default those of the data frame, or ``column 0``, ...
+    missing : bool
+        Take a NaN in ``X`` as a missing value instead of refusing it.
 
     Examples
     --------
@@ -33,7 +35,13 @@ class ArraySource(RowSource):
     """
 
     def __init__(
-        self, X: Any, y: Any, weight: Any = None, names: Sequence[str] | None = None
+        self,
+        X: Any,
+        y: Any,
+        weight: Any = None,
+        names: Sequence[str] | None = None,
+        *,
+        missing: bool = False,
     ) -> None:
         self._table = as_rows(X, y, weight)
         self.n_rows, n_columns = self._table[0].shape
@@ -43,6 +51,7 @@ class ArraySource(RowSource):
             names = [str(name) for name in X.columns]
         self.names = column_names(names, n_columns)
         self.weight = None if weight is None else "weight"
+        self.missing = missing
 
     def verify(self) -> None:
         """Nothing to do: there are no files."""

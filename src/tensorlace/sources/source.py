@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from tensorlace.bases.basis import Array
+from tensorlace.bases.basis import Array, Mask
 from tensorlace.errors import InputError, SourceError
 
 __all__ = [
@@ -69,6 +69,8 @@ class RowSource(ABC):
         Names of the other columns, for messages; ``weight`` is None if rows have no weights.
     random_access : bool
         Whether a far-away ``read`` costs no more than a near one.
+    missing : bool
+        Whether a NaN in ``X`` is a missing value; otherwise it is refused.
     """
 
     names: tuple[str, ...]
@@ -76,6 +78,7 @@ class RowSource(ABC):
     target: str = "y"
     weight: str | None = None
     random_access: ClassVar[bool] = True
+    missing: bool = False
 
     @final
     def read(self, start: int, stop: int) -> Chunk:
@@ -84,7 +87,7 @@ class RowSource(ABC):
         Raises
         ------
         SourceError
-            If a value is missing or infinite, or the rows cannot be read.
+            If a value is infinite, or missing where none may be, or the rows cannot be read.
         """
         if start < 0 or stop < start:
             raise InputError(f"rows {start} to {stop} are no range: 0 <= start <= stop is needed")
@@ -138,7 +141,7 @@ def check_values(
 ) -> None:
     """Raise `SourceError` at the first missing or infinite value or negative weight.
 
-    ``locate`` says where row k of these rows is.
+    ``locate`` says where row k of these rows is. Features may be missing if ``source.missing``.
     """
     X, y, weight = rows
     tables: list[tuple[Array, Sequence[str]]] = [(X, source.names), (y[:, None], (source.target,))]
@@ -150,7 +153,8 @@ def check_values(
             total = np.sum(table)
         if np.isfinite(total):
             continue
-        bad = np.argwhere(~np.isfinite(table))
+        wrong = np.isinf if source.missing and table is X else _not_finite
+        bad = np.argwhere(wrong(table))
         if len(bad):
             row, column = (int(k) for k in bad[0])
             kind = "missing (NaN or null)" if np.isnan(table[row, column]) else "infinite"
@@ -164,6 +168,10 @@ def check_values(
             f"{locate(row)}: weight {weight[row]:g} is negative in row {first_row + row} of the "
             f"table: weights are numbers of repetitions"
         )
+
+
+def _not_finite(table: Array) -> Mask:
+    return ~np.isfinite(table)
 
 
 def as_rows(X: Any, y: Any, weight: Any = None) -> RawRows:

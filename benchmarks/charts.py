@@ -1,0 +1,85 @@
+"""The figures of the report."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+STYLE = {
+    "svg.hashsalt": "tensorlace",  # the same file for the same numbers
+    "svg.fonttype": "none",
+    "font.size": 9,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+OURS, PAPER = "#1b5e9e", "#999999"
+AXES = [("N", "streamed"), ("I", "in memory"), ("R", "in memory"), ("D", "in memory")]
+NAMES = {"N": "rows N", "I": "basis functions I", "R": "rank R", "D": "columns D"}
+COLOURS = [OURS, "#c44e52", "#dd8452", "#55a868", "#8172b3"]
+
+
+def scaling(rows: list[dict[str, Any]], path: Path) -> None:
+    """Log-log panels of seconds per sweep, with the fitted line and the paper's slope."""
+    slopes = {(r["axis"][-1], r["where"]): r for r in rows if r["axis"].startswith("exponent")}
+    with plt.rc_context(STYLE):
+        figure, panels = plt.subplots(1, 4, figsize=(11, 3.1), layout="constrained")
+        for panel, (axis, where) in zip(panels, AXES, strict=True):
+            found = [r for r in rows if (r["axis"], r["where"]) == (axis, where)]
+            slope = slopes.get((axis, where))
+            if not found or slope is None:
+                panel.set_visible(False)
+                continue
+            x = np.array([float(r[axis]) for r in found])
+            y = np.array([r["sweep_s"] for r in found])
+            centre = np.exp(np.mean(np.log(y)) - slope["exponent"] * np.mean(np.log(x)))
+            panel.loglog(x, y[0] * (x / x[0]) ** slope["paper"], "--", color=PAPER)
+            panel.loglog(x, centre * x ** slope["exponent"], color=OURS, alpha=0.5)
+            panel.loglog(x, y, "o", color=OURS)
+            panel.set_title(
+                f"fitted {slope['exponent']:.2f} (line), paper {slope['paper']} (dashed)",
+                fontsize=8,
+            )
+            panel.set_xlabel(f"{NAMES[axis]}, {where}")
+            if axis != "N":
+                panel.set_xticks(x, [f"{value:.0f}" for value in x])
+                panel.set_xticks([], minor=True)
+        panels[0].set_ylabel("seconds per sweep")
+        _save(figure, path)
+
+
+def peers(rows: list[dict[str, Any]], path: Path) -> None:
+    """Fit time and NLL of every system against the number of rows."""
+    systems = list(dict.fromkeys(r["system"] for r in rows))
+    with plt.rc_context(STYLE):
+        figure, (time, nll) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+        for system, colour in zip(systems, COLOURS, strict=False):
+            found = [r for r in rows if r["system"] == system and "nll" in r]
+            x = [r["N"] for r in found]
+            look: dict[str, Any] = {"color": colour, "marker": "o", "label": system}
+            look["linewidth"] = 2.5 if system == "tensorlace" else 1.2
+            time.plot(x, [r["fit_s"] for r in found], **look)
+            nll.plot(x, [r["nll"] for r in found], **look)
+        sizes = sorted({r["N"] for r in rows})
+        for panel in (time, nll):
+            panel.set_xscale("log")
+            panel.set_xticks(sizes, [f"{N:,}" for N in sizes])
+            panel.set_xticks([], minor=True)
+            panel.set_xlabel("training rows")
+        time.set_yscale("log")
+        time.set_ylabel("seconds to fit")
+        nll.set_ylabel("negative log likelihood of test rows")
+        nll.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(line.rstrip() for line in lines) + "\n")

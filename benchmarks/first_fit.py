@@ -1,0 +1,100 @@
+"""The first fit of a fresh process, imports and compilation included, against PyPI's tnkm."""
+
+import argparse
+import os
+from time import perf_counter
+from typing import Any
+
+from benchmarks.record import isolated, rounded, save
+
+SEED, D, I, R, SWEEPS, BETA, GAMMA = 0, 8, 8, 8, 10, 1.0, 1e-2
+SYSTEMS = ("tensorlace", "tnkm")
+
+
+def tensorlace(rows: int) -> dict[str, float]:
+    """Ten sweeps and the posterior of the last core, as a user would ask for them."""
+    started = perf_counter()
+    import sklearn.base  # noqa: F401
+
+    sklearn_s = perf_counter() - started
+    from tensorlace import TNKMRegressor
+
+    imported = perf_counter()
+    X, y = _table(rows)
+    model = TNKMRegressor(
+        rank=R,
+        n_basis=I,
+        basis="unit_polynomial",
+        warp="standardise",
+        solver="als",
+        curvature="last",
+        core=-1,
+        noise_precision=BETA,
+        prior_precision=GAMMA,
+        max_sweeps=SWEEPS,
+        tol=1e-15,
+        random_state=SEED,
+        grow_rows=False,
+    ).fit(X, y)
+    sweeps = len(model.machines_[0].fit.history)
+    return {**_seconds(started, imported, sweeps), "sklearn_s": sklearn_s}
+
+
+def tnkm(rows: int) -> dict[str, float]:
+    """Ten sweeps by the library's own training function, in double precision, without posterior."""
+    started = perf_counter()
+    os.environ["JAX_ENABLE_X64"] = "1"
+    import jax.numpy as jnp
+    from tnkm.features import PolyNormFeature, ProductFeatures
+    from tnkm.models import CPKM
+    from tnkm.optim import train_als
+
+    imported = perf_counter()
+    X, y = _table(rows)
+    x, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
+    features = ProductFeatures(tuple(PolyNormFeature(I, k_col=d) for d in range(D)))
+    model = CPKM(features, rank=R, seed=SEED, dtype=jnp.float64)
+    train_als(model, jnp.asarray(x), jnp.asarray(y), n_epoch=SWEEPS, gamma_w=GAMMA, beta_e=BETA)
+    model.params[-1].block_until_ready()
+    return _seconds(started, imported, SWEEPS)
+
+
+def _table(rows: int) -> tuple[Any, Any]:
+    import numpy as np
+
+    rng = np.random.default_rng(SEED)
+    X = rng.uniform(-1.5, 1.5, (rows, D))
+    return X, np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + 0.1 * rng.standard_normal(rows)
+
+
+def _seconds(started: float, imported: float, sweeps: int) -> dict[str, float]:
+    return {"import_s": imported - started, "fit_s": perf_counter() - imported, "sweeps": sweeps}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks first_fit")
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    options, _ = parser.parse_known_args()
+    best: dict[str, dict[str, Any]] = {}
+    for _ in range(options.repeats):
+        for system in SYSTEMS:
+            row = isolated(f"benchmarks.first_fit:{system}", rows=options.rows)
+            if system not in best or row["process_s"] < best[system]["process_s"]:
+                best[system] = row
+            print(f"{system:11s}" + _line(row), flush=True)
+    ours, theirs = (best[system] for system in SYSTEMS)
+    ratio = {k: theirs[k] / ours[k] for k in ("process_s", "import_s", "fit_s")}
+    print(f"{'ratio':11s}" + _line(ratio))
+    rows = [
+        rounded({"system": system, "N": options.rows, "D": D, "I": I, "R": R, **best[system]})
+        for system in SYSTEMS
+    ]
+    rows.append(rounded({"system": "ratio", "N": options.rows, "D": D, "I": I, "R": R, **ratio}))
+    given = () if options.rows == parser.get_default("rows") else (f"--rows {options.rows}",)
+    save("first_fit", SEED, rows, ("numpy", "scipy", "scikit-learn", "tnkm", "jax"), given)
+
+
+def _line(row: dict[str, Any]) -> str:
+    parts = ("process_s", "import_s", "fit_s")
+    return "".join(f"{k.removesuffix('_s'):>9s} {row[k]:7.2f}" for k in parts)

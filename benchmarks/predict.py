@@ -1,0 +1,59 @@
+"""What a prediction costs: the mean, mean and standard deviation, and 30 posterior samples."""
+
+import argparse
+import warnings
+from copy import copy
+
+import numpy as np
+
+from benchmarks.record import best_of, rounded, save
+from tensorlace import TNKMRegressor
+from tensorlace.bases import Array
+
+SEED, D, I, R, DRAWS = 0, 8, 8, 16, 30
+
+
+def table(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    X = rng.uniform(-1, 1, (n, D))
+    noise = 0.1 * rng.standard_normal(n)
+    return X, np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + noise
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks predict")
+    parser.add_argument("--rows", type=int, default=100_000)
+    options, _ = parser.parse_known_args()
+    rng = np.random.default_rng(SEED)
+    model = TNKMRegressor(
+        rank=R, n_basis=I, solver="als", curvature="last", core=-1, max_sweeps=20, random_state=SEED
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # twenty sweeps need not be enough here
+        model.fit(*table(5_000, rng))
+    X, _ = table(options.rows, rng)
+    sampler = copy(model).set_params(predictive="sampled", n_draws=DRAWS)
+    mean, both, samples = best_of(
+        7,
+        lambda: model.predict(X),
+        lambda: model.predict(X, return_std=True),
+        lambda: sampler.predict(X, return_std=True),
+    )
+    row = {
+        "N": options.rows,
+        "D": D,
+        "I": I,
+        "R": R,
+        "draws": DRAWS,
+        "mean_s": mean,
+        "mean_and_std_s": both,
+        "samples_s": samples,
+        "ratio_samples_to_std": samples / both,
+        "ratio_std_to_mean": both / mean,
+        "ratio_samples_to_mean": samples / mean,
+    }
+    print(
+        f"{options.rows} rows: mean {mean * 1e3:.1f} ms, mean and std {both * 1e3:.1f} ms "
+        f"(× {both / mean:.2f}), {DRAWS} samples {samples * 1e3:.1f} ms (× {samples / both:.2f})"
+    )
+    given = () if options.rows == parser.get_default("rows") else (f"--rows {options.rows}",)
+    save("predict", SEED, [rounded(row)], ("numpy", "scipy"), given)

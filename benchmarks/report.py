@@ -1,0 +1,250 @@
+"""Write docs/benchmarks.md and its figures from the files in results/bench/, nothing else."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import charts, record
+
+Record = dict[str, Any]
+SIZE = "{N:,} × {D}, {I}, {R}"
+
+HEAD = """# Benchmarks
+
+Everything on this page is read from the files in `results/bench/`, each of which was written by the
+command named below its table. `python -m benchmarks` measures, `python -m benchmarks report` writes
+this page. Ratios are taken within one run. N is the number of rows, D of columns, I of basis
+functions per column and R the rank.
+"""
+
+
+def main() -> None:
+    print(f"wrote {write(record.RESULTS, record.ROOT / 'docs').name}")
+
+
+def write(results: Path, docs: Path) -> Path:
+    """Write the page for the results in one folder into another; the path of the page."""
+    figures = docs / "benchmarks"
+    figures.mkdir(parents=True, exist_ok=True)
+    parts, missing = [HEAD], []
+    names = [*SECTIONS, *sorted({p.stem for p in results.glob("*.json")} - set(SECTIONS))]
+    for name in names:
+        title, section = SECTIONS.get(name, (name.replace("_", " ").capitalize(), _plain))
+        if not (path := results / f"{name}.json").exists():
+            missing.append(name)
+            continue
+        found = json.loads(path.read_text())
+        text = section(found, figures)
+        parts.append(f"## {title}\n\n{text}\n\n{_footer(found)}\n")
+    if missing:
+        parts.append(f"Not measured yet: {', '.join(missing)}.\n")
+    page = docs / "benchmarks.md"
+    page.write_text("\n".join(parts))
+    return page
+
+
+def _footer(found: Record) -> str:
+    cores = f", {found['cores']} cores" if "cores" in found else ""
+    using = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    return (
+        f"*`{found['command']}`, {found['date']}, {found['machine']}{cores}, Python "
+        f"{found['python']}, {using}.*"
+    )
+
+
+def _table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _time(seconds: float) -> str:
+    if seconds < 0.1:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}×" if ratio < 100 else f"{ratio:.0f}×"
+
+
+def _goal(met: bool, aim: str) -> str:
+    return f"The aim was {aim}: {'reached' if met else '**not reached**'}."
+
+
+def _gram(found: Record, _: Path) -> str:
+    rows = [
+        [
+            f"{r['N']:,}, {r['I']}, {r['R']}",
+            f"{r['gram_us_per_row']:.3g} µs",
+            f"{r['syrk_us_per_row']:.3g} µs",
+            _times(r["gram_ratio"]),
+            _times(r["update_ratio"]),
+        ]
+        for r in found["rows"]
+    ]
+    header = ["N, I, R", "structured, per row", "dense SYRK, per row", "Gram", "whole update"]
+    return (
+        "The Gram matrix of one core from products of basis functions, against forming the design "
+        "matrix and multiplying; one thread.\n\n" + _table(header, rows)
+    )
+
+
+SWEEP = {
+    "tensorlace": "tensorlace",
+    "tensorlace_compiled": "tensorlace, compiled",
+    "tnkm": "tnkm",
+    "dense_numpy": "dense NumPy",
+}
+
+
+def _sweep(found: Record, _: Path) -> str:
+    rows = found["rows"]
+    systems = [s for s in SWEEP if all(f"{s}_s" in r for r in rows)]
+    seconds = [[SIZE.format(**r), *(_over(r, s) for s in systems)] for r in rows]
+    text = (
+        "One ALS sweep in double precision from the same start to the same objective; in brackets "
+        "the time relative to tensorlace's.\n\n"
+        + _table(["N × D, I, R", *(SWEEP[s] for s in systems)], seconds)
+    )
+    slower = [SIZE.format(**r) for r in rows if min(r["ratio_tnkm"], r["ratio_dense"]) < 1.0]
+    if slower:
+        text += f"\n\nAnother system is faster at {'; '.join(slower)}."
+    if all("tensorlace_mb" in r for r in rows):
+        memory = [[SIZE.format(**r), *(f"{r[f'{s}_mb']:,.0f} MB" for s in systems)] for r in rows]
+        text += "\n\nMemory that a sweep adds to a process that holds the data:\n\n"
+        text += _table(["N × D, I, R", *(SWEEP[s] for s in systems)], memory)
+    return text
+
+
+def _over(row: Record, system: str) -> str:
+    seconds = _time(row[f"{system}_s"])
+    if system == "tensorlace":
+        return seconds
+    return f"{seconds} ({_times(row[f'{system}_s'] / row['tensorlace_s'])})"
+
+
+def _predict(found: Record, _: Path) -> str:
+    (r,) = found["rows"]
+    rows = [
+        ["mean", _time(r["mean_s"])],
+        ["mean and standard deviation, closed form", _time(r["mean_and_std_s"])],
+        [f"{r['draws']} posterior samples", _time(r["samples_s"])],
+    ]
+    up, down = r["ratio_samples_to_std"], r["ratio_std_to_mean"]
+    return (
+        f"Predictions at {r['N']:,} rows, D = {r['D']}, I = {r['I']}, R = {r['R']}, posterior of "
+        "the last core.\n\n" + _table(["what", "time"], rows) + "\n\n"
+        f"The closed form is {_times(up)} as fast as samples. {_goal(up >= 10, '10×')} "
+        f"The mean alone is {_times(down)} as fast as with a standard deviation. "
+        f"{_goal(down >= 5, '5×')} The two aims pull against each other: {r['draws']} samples "
+        f"share the features of rows and cost {_times(r['ratio_samples_to_mean'])} the mean, where "
+        "both aims together ask for 50×. A cheaper standard deviation comes closer to the mean."
+    )
+
+
+def _first_fit(found: Record, _: Path) -> str:
+    by = {r["system"]: r for r in found["rows"]}
+    keys = {"process_s": "whole process", "import_s": "imports", "fit_s": "first fit"}
+    rows = [[s, *(_time(by[s][k]) for k in keys)] for s in ("tensorlace", "tnkm")]
+    rows.append(["ratio", *(_times(by["ratio"][k]) for k in keys)])
+    ours, ratio = by["tensorlace"], by["ratio"]["process_s"]
+    return (
+        f"A fresh process that imports the library and fits {ours['N']:,} × {ours['D']} rows with "
+        f"I = {ours['I']}, R = {ours['R']} in {ours['sweeps']} sweeps. tnkm compiles first; "
+        "tensorlace also computes the posterior.\n\n" + _table(["system", *keys.values()], rows)
+        + f"\n\n{_goal(ratio >= 10, '10× for the whole process')} Of the imports of "
+        f"tensorlace scikit-learn and what that loads take {_time(ours['sklearn_s'])}."
+    )  # fmt: skip
+
+
+def _scaling(found: Record, figures: Path) -> str:
+    charts.scaling(found["rows"], figures / "scaling.svg")
+    aims = {"N": "1.00 ± 0.05", "I": "at most 1.2", "R": "at most 2.1", "D": "at most 1.1"}
+    tops = {"N": 1.05, "I": 1.2, "R": 2.1, "D": 1.1}
+    rows = []
+    for r in (r for r in found["rows"] if r["axis"].startswith("exponent")):
+        axis = r["axis"][-1]
+        met = r["exponent"] <= tops[axis] and (axis != "N" or r["exponent"] >= 0.95)
+        aim = f"{aims[axis]}: {'reached' if met else '**not reached**'}"
+        fitted, last = f"{r['exponent']:.2f}", f"{r['last_step']:.2f}"
+        rows.append([f"{axis}, {r['where']}", fitted, last, str(r["paper"]), aim])
+    text = (
+        "Seconds per ALS sweep, rows streamed from disk against N and in memory otherwise. The "
+        "paper's count of operations is O(N D I² R²). Streamed, every core asks for the features "
+        "of all columns again, a share of the work that is quadratic in D.\n\n"
+        "![Time of a sweep against N, I, R and D](benchmarks/scaling.svg)\n\n"
+        + _table(["against", "fitted exponent", "last step", "paper", "aim"], rows)
+    )
+    streamed = [r for r in found["rows"] if (r["axis"], r["where"]) == ("N", "streamed")]
+    if len(streamed) > 1:
+        memory = [[f"{r['N']:,}", _time(r["sweep_s"]), f"{r['peak_mb']:,.0f} MB"] for r in streamed]
+        text += "\n\n" + _table(["N, streamed", "sweep", "peak of the process"], memory)
+    peak = {r["N"]: r["peak_mb"] for r in streamed}
+    if {1_000_000, 10_000_000} <= set(peak):
+        more = peak[10_000_000] / peak[1_000_000] - 1.0
+        text += f"\n\nTen times the rows take {more:+.1%} memory. {_goal(more <= 0.05, '+5 %')}"
+    return text
+
+
+def _peers(found: Record, figures: Path) -> str:
+    charts.peers(found["rows"], figures / "peers.svg")
+    header = ["rows", "system", "fit", "mean", "mean and std", "RMSE", "NLL", "CRPS"]
+    rows = []
+    for r in found["rows"]:
+        cells = [f"{r['N']:,}", r["system"]]
+        if "reason" in r:
+            rows.append([*cells, r["reason"], *[""] * 5])
+            continue
+        times = [_time(r[k]) for k in ("fit_s", "mean_s", "mean_and_std_s")]
+        rows.append([*cells, *times, *(f"{r[k]:.4f}" for k in ("rmse", "nll", "crps"))])
+    beaten: list[str] = []
+    for N in sorted({r["N"] for r in found["rows"]}):
+        here = [r for r in found["rows"] if r["N"] == N and "nll" in r]
+        ours = next((r for r in here if r["system"] == "tensorlace"), None)
+        better = [r["system"] for r in here if ours is not None and r["nll"] < ours["nll"]]
+        if better:
+            beaten.append(f"{N:,} rows ({', '.join(better)})")
+    verdict = f"A peer has the lower NLL at {'; '.join(beaten)}." if beaten else (
+        "No peer has a lower NLL at any size."
+    )  # fmt: skip
+    return (
+        "A smooth function of eight columns with noise of standard deviation 0.3; 2,000 test rows. "
+        "tensorlace with rank 8 and 8 basis functions, the others as they come; GPJax exact up to "
+        "2,000 rows and with 200 inducing rows beyond; LightGBM's standard deviation is read off "
+        "its 5 % and 95 % quantiles.\n\n![Fit time and NLL against rows](benchmarks/peers.svg)\n\n"
+        + _table(header, rows) + "\n\n" + verdict
+    )  # fmt: skip
+
+
+def _airline(found: Record, _: Path) -> str:
+    (r,) = found["rows"]
+    rows = [
+        ["fit", _time(r["fit_s"])],
+        [f"per sweep, of {r['sweeps']}", _time(r["s_per_sweep"])],
+        ["peak memory of the process", f"{r['peak_mb']:,.0f} MB"],
+        ["objective, first and last sweep", f"{r['objective'][0]:.6g}, {r['objective'][-1]:.6g}"],
+    ]
+    goal = _goal(r["fit_s"] < 900 and r["peak_mb"] < 2000, "15 minutes and 2 GB")
+    return (
+        f"A synthetic Parquet file of {r['N']:,} × {r['D']} rows, I = {r['I']}, R = {r['R']}, read "
+        "again in every pass. The airline data that the size is taken from have 5,929,413.\n\n"
+        + _table(["", ""], rows)
+        + (f"\n\n{goal}" if r["N"] == 5_929_413 else "")
+    )
+
+
+def _plain(found: Record, _: Path) -> str:
+    header = list(dict.fromkeys(k for r in found["rows"] for k in r))
+    return _table(header, [[str(r.get(k, "")) for k in header] for r in found["rows"]])
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Record, Path], str]]] = {
+    "sweep": ("A sweep, beside other code", _sweep),
+    "first_fit": ("The first fit of a fresh process", _first_fit),
+    "scaling": ("Growth with N, I, R and D", _scaling),
+    "predict": ("Predictions", _predict),
+    "peers": ("Beside other regressors", _peers),
+    "airline": ("Six million rows on disk", _airline),
+    "gram": ("The structured Gram matrix", _gram),
+}

@@ -1,0 +1,205 @@
+"""The arithmetic of a block in C, built once per machine by the C compiler found there.
+
+The routine is one file of portable C with vector extensions (GCC, Clang). It is compiled on first
+use for the very processor it runs on and kept in the user's cache directory.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tensorlace.bases import Cosine
+from tensorlace.bases.basis import Array, Basis
+from tensorlace.engines import NUMPY, Engine
+from tensorlace.errors import CompilerError
+
+__all__ = ["CompiledEngine", "build"]
+
+SOURCE = Path(__file__).with_name("core.c")
+FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fPIC", "-shared")
+_CHUNK_BYTES, _CHUNK_ROWS = 512, 64
+_LANE_DOUBLES = 16
+
+
+@final
+@dataclass(frozen=True)
+class CompiledEngine(Engine):
+    """Fused loops: pair products live in registers and first-level cache, no lock is held."""
+
+    holds_lock: ClassVar[bool] = False
+
+    def features(self, basis: Basis, u: Array, dtype: npt.DTypeLike) -> Array:
+        """Cosines by rotation, anything else as the basis does it."""
+        if not isinstance(basis, Cosine):
+            return NUMPY.features(basis, u, dtype)
+        c, s = _on_circle(u)
+        phi: Array = np.empty((basis.n, len(u)), dtype=dtype)
+        arrays = (c, s, basis.amplitude())
+        _routine("cosines", phi.dtype)(*map(_address, arrays), *phi.shape, _address(phi))
+        return phi
+
+    def products(self, basis: Basis, u: Array, weight: Array | None, dtype: npt.DTypeLike) -> Array:
+        """Cosines by rotation, anything else as the basis does it."""
+        if not isinstance(basis, Cosine):
+            return NUMPY.products(basis, u, weight, dtype)
+        c, s = _on_circle(u)
+        lanes, S = 64 // np.dtype(dtype).itemsize, 2 * basis.n - 1
+        psi: Array = np.empty((len(u), -(-S // lanes) * lanes), dtype=dtype)
+        ones = np.zeros(psi.shape[1])
+        ones[:S] = 1.0
+        work = np.empty(psi.shape[1] * _CHUNK_ROWS, dtype=dtype)
+        weight = None if weight is None else np.ascontiguousarray(weight)
+        _routine("cosine_products", psi.dtype)(
+            *map(_address, (c, s, ones, weight)), *psi.shape[::-1], *map(_address, (work, psi))
+        )
+        return psi
+
+    def factor(self, V: Array, phi: Array, times: Array | None) -> Array:
+        """One call."""
+        V = np.ascontiguousarray(V, dtype=phi.dtype)
+        out = np.empty((len(V), phi.shape[1]), dtype=phi.dtype)
+        pointers = (_address(a) for a in (V, phi, times))
+        _routine("factor", phi.dtype)(*pointers, *V.shape, phi.shape[1], _address(out))
+        return out
+
+    def core(
+        self,
+        left: Array | None,
+        right: Array | None,
+        V: Array,
+        phi: Array,
+        psi: Array,
+        y: Array,
+        weight: Array | None,
+    ) -> tuple[Array, Array, Array]:
+        """One call."""
+        R, I = V.shape
+        n, S = psi.shape
+        V = np.ascontiguousarray(V, dtype=phi.dtype)
+        M, slope, rss = np.empty((R * (R + 1) // 2, S)), np.empty((R, I)), np.empty(())
+        work = np.empty(2 * R * _CHUNK_BYTES // phi.itemsize, dtype=phi.dtype)
+        lanes = np.empty(R * I * _LANE_DOUBLES)
+        y = np.ascontiguousarray(y)
+        weight = None if weight is None else np.ascontiguousarray(weight)
+        rows = (left, right, V, phi, psi, y, weight)
+        _routine("core", phi.dtype)(
+            *(_address(a) for a in rows),
+            *(R, I, S, n),
+            *(_address(a) for a in (work, lanes, M, slope, rss)),
+        )
+        return M, slope, rss
+
+    def block_rows(self, rank: int) -> int:
+        """Nothing of size rows times pairs is kept, so only calls count."""
+        return 1024
+
+
+def _on_circle(u: Array) -> tuple[Array, Array]:
+    angle = np.pi * np.clip(u, 0.0, 1.0)
+    return np.cos(angle), np.sin(angle)
+
+
+def _address(a: Array | None) -> int | None:
+    return None if a is None else a.ctypes.data
+
+
+@lru_cache(maxsize=8)
+def _routine(name: str, dtype: np.dtype[Any]) -> Any:
+    suffix = {"float64": "double", "float32": "float"}[dtype.name]
+    routine = getattr(_library(), f"{name}_{suffix}")
+    pointer, size = ctypes.c_void_p, ctypes.c_long
+    routine.restype = None
+    routine.argtypes = {
+        "factor": [pointer] * 3 + [size] * 3 + [pointer],
+        "cosines": [pointer] * 3 + [size] * 2 + [pointer],
+        "cosine_products": [pointer] * 4 + [size] * 2 + [pointer] * 2,
+        "core": [pointer] * 7 + [size] * 4 + [pointer] * 5,
+    }[name]
+    return routine
+
+
+@lru_cache(maxsize=1)
+def _library() -> ctypes.CDLL:
+    path = build(_cache_directory())
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise CompilerError(
+            f"{path}: the compiled engine cannot be loaded ({error}): delete the file and try "
+            f"again, or use engine='numpy'"
+        ) from error
+
+
+def build(directory: Path) -> Path:
+    """Compile for this processor into ``directory``, unless that was done before.
+
+    Raises
+    ------
+    CompilerError
+        If there is no compiler or it fails.
+    """
+    command = _compiler()
+    key = "\0".join([SOURCE.read_text(), *command, *FLAGS, platform.machine(), _processor()])
+    path = directory / f"core-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
+    if path.exists():
+        return path
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryDirectory(dir=directory) as scratch:
+            built = Path(scratch) / "core.so"
+            run = subprocess.run(
+                [*command, *FLAGS, str(SOURCE), "-o", str(built)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if run.returncode:
+                said = run.stderr.strip().splitlines()
+                raise CompilerError(
+                    f"{shlex.join(command)} could not build the compiled engine "
+                    f"({said[0] if said else f'exit {run.returncode}'}): use engine='numpy' or "
+                    f"name another compiler in CC"
+                )
+            os.replace(built, path)  # another process may be doing the same
+    except OSError as error:
+        raise CompilerError(
+            f"{directory}: the compiled engine cannot be kept here ({error.strerror}): name "
+            f"another directory in XDG_CACHE_HOME, or use engine='numpy'"
+        ) from error
+    return path
+
+
+def _compiler() -> list[str]:
+    wanted = shlex.split(os.environ.get("CC", ""))
+    for command in [wanted] if wanted else [["cc"], ["gcc"], ["clang"]]:
+        if shutil.which(command[0]):
+            return command
+    raise CompilerError(
+        "engine='compiled' needs a C compiler and none was found (CC, cc, gcc, clang): install one "
+        "or use engine='numpy'"
+    )
+
+
+def _cache_directory() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorlace"
+
+
+def _processor() -> str:
+    """What distinguishes processors that may share a home directory."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return "".join(line for line in lines[:64] if line.startswith(("model name", "flags")))
+    except OSError:
+        return platform.processor()

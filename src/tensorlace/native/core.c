@@ -1,0 +1,284 @@
+/* The least-squares problem of one core, summed over a block of rows.
+ *
+ * A tile of pair products z_r z_p is made in first-level cache and multiplied with psi while the
+ * sums stay in registers, so nothing of size rows x pairs is ever written. Included once for double
+ * and once for float rows; sums over rows are double in both.
+ */
+#ifndef REAL
+
+#include <stddef.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#define REGISTERS 24
+#else
+#define VECTOR_BYTES 32
+#define REGISTERS 12
+#endif
+#define CHUNK_ROWS 64
+#define INLINE static inline __attribute__((always_inline))
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define NAME(x) JOIN(x, SUFFIX)
+
+#define REAL double
+#define SUFFIX _double
+#include "core.c"
+#undef REAL
+#undef SUFFIX
+#define REAL float
+#define SUFFIX _float
+#include "core.c"
+
+#else
+
+typedef REAL NAME(vec) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL))));
+typedef double NAME(wide)
+    __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL) * 8), aligned(sizeof(double))));
+#define VEC NAME(vec)
+#define WIDE NAME(wide)
+#define LANES ((long)(VECTOR_BYTES / sizeof(REAL)))
+#define MOST_FUNCTIONS 4
+#define CHUNK ((long)(512 / sizeof(REAL)))
+
+/* M (pairs, S) += W (pairs, n) psi (n, S) for `vectors` vectors of psi. */
+INLINE void NAME(multiply)(const REAL *W, const REAL *psi, long S, long n, double *M, long rows,
+                           const int vectors, const int pairs) {
+    VEC sum[REGISTERS];
+#pragma GCC unroll 24
+    for (int k = 0; k < vectors * pairs; k++) sum[k] = (VEC){0};
+    for (long i = 0; i < n; i++) {
+        VEC p[MOST_FUNCTIONS];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) p[v] = *(const VEC *)(psi + i * S + v * LANES);
+#pragma GCC unroll 24
+        for (int k = 0; k < pairs; k++) {
+            const REAL w = W[k * CHUNK + i];
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++) sum[k * vectors + v] += w * p[v];
+        }
+    }
+#pragma GCC unroll 24
+    for (int k = 0; k < pairs; k++)
+        if (k < rows)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                *(WIDE *)(M + k * S + v * LANES) +=
+                    __builtin_convertvector(sum[k * vectors + v], WIDE);
+}
+
+/* M (R(R+1)/2, S) += moments of Z (R, n) and psi (n, S), a tile of pairs at a time. */
+INLINE void NAME(moments_of)(const REAL *Z, const REAL *psi, long R, long S, long n, double *M,
+                             const int most) {
+    const int pairs = REGISTERS / most;
+    REAL W[REGISTERS * 512 / sizeof(REAL)] __attribute__((aligned(64)));
+    const long total = R * (R + 1) / 2, columns = S / LANES;
+    long r = 0, q = 0;
+    for (long start = 0; start < total; start += pairs) {
+        for (int k = 0; k < pairs; k++) {
+            const REAL *a = Z + r * CHUNK, *b = Z + q * CHUNK;
+            for (long i = 0; i < n; i++) W[k * CHUNK + i] = a[i] * b[i];
+            if (start + k + 1 < total && ++q == R) q = ++r;
+        }
+        const long rows = total - start < pairs ? total - start : pairs;
+        double *to = M + start * S;
+        long c = 0;
+        for (; c + most <= columns; c += most)
+            NAME(multiply)(W, psi + c * LANES, S, n, to + c * LANES, rows, most, pairs);
+        for (; c < columns; c++)
+            NAME(multiply)(W, psi + c * LANES, S, n, to + c * LANES, rows, 1, pairs);
+    }
+}
+
+static void NAME(moments)(const REAL *Z, const REAL *psi, long R, long S, long n, double *M) {
+    const long columns = S / LANES;
+    /* the widest tile that leaves no column over */
+    if (columns % 4 == 0) NAME(moments_of)(Z, psi, R, S, n, M, 4);
+    else if (columns % 3 == 0) NAME(moments_of)(Z, psi, R, S, n, M, 3);
+    else if (columns % 2 == 0) NAME(moments_of)(Z, psi, R, S, n, M, 2);
+    else NAME(moments_of)(Z, psi, R, S, n, M, 1);
+}
+
+/* F (rows, n) = V phi from row `from` on, `wide` vectors of rows of the table at a time. */
+INLINE long NAME(product)(const REAL *V, const REAL *phi, long I, long ldp, long from, long n,
+                          REAL *F, long ld, const int rows, const int wide) {
+    long k = from;
+    for (; k + wide * LANES <= n; k += wide * LANES) {
+        VEC sum[16];
+#pragma GCC unroll 16
+        for (int t = 0; t < rows * wide; t++) sum[t] = (VEC){0};
+        for (long i = 0; i < I; i++) {
+            const REAL *p = phi + i * ldp + k;
+#pragma GCC unroll 4
+            for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+                for (int v = 0; v < wide; v++)
+                    sum[r * wide + v] += *(const VEC *)(p + v * LANES) * V[r * I + i];
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+            for (int v = 0; v < wide; v++) *(VEC *)(F + r * ld + k + v * LANES) = sum[r * wide + v];
+    }
+    return k;
+}
+
+INLINE void NAME(some_factors)(const REAL *V, const REAL *phi, long I, long ldp, long n, REAL *F,
+                               long ld, const int rows) {
+    long k = NAME(product)(V, phi, I, ldp, 0, n, F, ld, rows, 4);
+    k = NAME(product)(V, phi, I, ldp, k, n, F, ld, rows, 1);
+    for (; k < n; k++)
+        for (int r = 0; r < rows; r++) {
+            REAL sum = 0;
+            for (long i = 0; i < I; i++) sum += phi[i * ldp + k] * V[r * I + i];
+            F[r * ld + k] = sum;
+        }
+}
+
+INLINE void NAME(factors)(const REAL *V, const REAL *phi, long R, long I, long ldp, long n, REAL *F,
+                          long ld) {
+    long r = 0;
+    for (; r + 4 <= R; r += 4) NAME(some_factors)(V + r * I, phi, I, ldp, n, F + r * ld, ld, 4);
+    for (; r < R; r++) NAME(some_factors)(V + r * I, phi, I, ldp, n, F + r * ld, ld, 1);
+}
+
+/* out (R, n) = (V phi) * times; times may be NULL. */
+void NAME(factor)(const REAL *V, const REAL *phi, const REAL *times, long R, long I, long n,
+                  REAL *out) {
+    NAME(factors)(V, phi, R, I, n, n, out, n);
+    if (times)
+        for (long k = 0; k < R * n; k++) out[k] *= times[k];
+}
+
+/* sums (rows, functions) += z phi^T, lane by lane, and what is left over to rhs. */
+INLINE void NAME(inner)(const REAL *z, const REAL *phi, long I, long ldp, long n, WIDE *sums,
+                        double *rhs, const int rows, const int functions) {
+    VEC sum[16];
+#pragma GCC unroll 16
+    for (int t = 0; t < rows * functions; t++) sum[t] = (VEC){0};
+    long k = 0;
+    for (; k + LANES <= n; k += LANES) {
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+            for (int i = 0; i < functions; i++)
+                sum[r * functions + i] +=
+                    *(const VEC *)(z + r * CHUNK + k) * *(const VEC *)(phi + i * ldp + k);
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int i = 0; i < functions; i++) {
+            sums[r * I + i] += __builtin_convertvector(sum[r * functions + i], WIDE);
+            for (long m = k; m < n; m++) rhs[r * I + i] += z[r * CHUNK + m] * phi[i * ldp + m];
+        }
+}
+
+/* The right-hand side Z diag(e) phi^T; Z (R, n) is overwritten by Z diag(e). */
+INLINE void NAME(right_side)(REAL *Z, const REAL *e, const REAL *phi, long R, long I, long ldp,
+                             long n, WIDE *sums, double *rhs) {
+    for (long r = 0; r < R; r++)
+        for (long k = 0; k < n; k++) Z[r * CHUNK + k] *= e[k];
+    for (long r = 0; r < R;) {
+        const int rows = r + 4 <= R ? 4 : 1;
+        for (long i = 0; i < I;) {
+            const int functions = i + 4 <= I ? 4 : 1;
+            const REAL *z = Z + r * CHUNK, *p = phi + i * ldp;
+            WIDE *to = sums + r * I + i;
+            double *rest = rhs + r * I + i;
+            if (rows == 4 && functions == 4) NAME(inner)(z, p, I, ldp, n, to, rest, 4, 4);
+            else if (rows == 4) NAME(inner)(z, p, I, ldp, n, to, rest, 4, 1);
+            else if (functions == 4) NAME(inner)(z, p, I, ldp, n, to, rest, 1, 4);
+            else NAME(inner)(z, p, I, ldp, n, to, rest, 1, 1);
+            i += functions;
+        }
+        r += rows;
+    }
+}
+
+/* M (R(R+1)/2, S), rhs (R, I), rss of a block of n rows; left, right, weight may be NULL.
+ * CHUNK rows are worked on at a time; `work` holds 2 R CHUNK numbers, `lanes` R I LANES. */
+void NAME(core)(const REAL *left, const REAL *right, const REAL *V, const REAL *phi,
+                const REAL *psi, const double *y, const double *weight, long R, long I, long S,
+                long n, REAL *work, double *lanes, double *M, double *rhs, double *rss) {
+    WIDE *sums = (WIDE *)lanes;
+    REAL *Z = work, *F = work + R * CHUNK;
+    memset(M, 0, sizeof(double) * R * (R + 1) / 2 * S);
+    memset(rhs, 0, sizeof(double) * R * I);
+    memset(lanes, 0, sizeof(WIDE) * R * I);
+    double squares = 0;
+    for (long start = 0; start < n; start += CHUNK) {
+        const long m = n - start < CHUNK ? n - start : CHUNK;
+        for (long r = 0; r < R; r++) {
+            REAL *z = Z + r * CHUNK;
+            const REAL *a = left ? left + r * n + start : NULL;
+            const REAL *b = right ? right + r * n + start : NULL;
+            if (a && b) for (long k = 0; k < m; k++) z[k] = a[k] * b[k];
+            else if (a || b) memcpy(z, a ? a : b, sizeof(REAL) * m);
+            else for (long k = 0; k < m; k++) z[k] = 1;
+        }
+        NAME(moments)(Z, psi + start * S, R, S, m, M);
+        NAME(factors)(V, phi + start, R, I, n, m, F, CHUNK);
+        REAL f[512 / sizeof(REAL)], e[512 / sizeof(REAL)];
+        for (long k = 0; k < m; k++) f[k] = 0;
+        for (long r = 0; r < R; r++)
+            for (long k = 0; k < m; k++) f[k] += Z[r * CHUNK + k] * F[r * CHUNK + k];
+        for (long k = 0; k < m; k++) {
+            const double misfit = y[start + k] - f[k];
+            const double weighted = weight ? weight[start + k] * misfit : misfit;
+            squares += weighted * misfit;
+            e[k] = (REAL)weighted;
+        }
+        NAME(right_side)(Z, e, phi + start, R, I, n, m, sums, rhs);
+    }
+    for (long k = 0; k < R * I; k++)
+        for (int l = 0; l < LANES; l++) rhs[k] += sums[k][l];
+    *rss = squares;
+}
+
+/* out (I, ld) = a_k cos(k theta) for n rows from cos and sin of theta: one rotation per function. */
+INLINE void NAME(rotate)(const double *c1, const double *s1, const double *a, long I, long n,
+                         REAL *out, long ld) {
+    double c[CHUNK_ROWS], s[CHUNK_ROWS];
+    for (long i = 0; i < n; i++) c[i] = 1, s[i] = 0;
+    for (long k = 0; k < I; k++) {
+        REAL *to = out + k * ld;
+        const double scale = a[k];
+        for (long i = 0; i < n; i++) {
+            to[i] = (REAL)(scale * c[i]);
+            const double turned = c[i] * c1[i] - s[i] * s1[i];
+            s[i] = s[i] * c1[i] + c[i] * s1[i];
+            c[i] = turned;
+        }
+    }
+}
+
+/* phi (I, n) of a cosine basis with amplitudes a. */
+void NAME(cosines)(const double *c1, const double *s1, const double *a, long I, long n, REAL *phi) {
+    for (long start = 0; start < n; start += CHUNK_ROWS) {
+        const long m = n - start < CHUNK_ROWS ? n - start : CHUNK_ROWS;
+        NAME(rotate)(c1 + start, s1 + start, a, I, m, phi + start, n);
+    }
+}
+
+/* psi (n, S) of a cosine basis: amplitudes a (zero where psi is padded) times row weights. */
+void NAME(cosine_products)(const double *c1, const double *s1, const double *a,
+                           const double *weight, long S, long n, REAL *work, REAL *psi) {
+    for (long start = 0; start < n; start += CHUNK_ROWS) {
+        const long m = n - start < CHUNK_ROWS ? n - start : CHUNK_ROWS;
+        NAME(rotate)(c1 + start, s1 + start, a, S, m, work, CHUNK_ROWS);
+        for (long i = 0; i < m; i++) {
+            const REAL w = weight ? (REAL)weight[start + i] : 1;
+            REAL *to = psi + (start + i) * S;
+            for (long k = 0; k < S; k++) to[k] = work[k * CHUNK_ROWS + i] * w;
+        }
+    }
+}
+
+#undef VEC
+#undef WIDE
+#undef LANES
+#undef MOST_FUNCTIONS
+#undef CHUNK
+#endif

@@ -1,0 +1,130 @@
+"""A part of the rows that depends on nothing but row numbers: where a fit of many rows begins.
+
+A row belongs to a part of ``size`` out of N rows if the hash of its number is below ``size / N`` of
+all hashes. So parts are nested, and the same for a table in memory, on disk or on a cluster,
+however it is cut.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from tensorlace.bases.basis import Array
+from tensorlace.columns import Columns
+from tensorlace.sources import Chunk
+from tensorlace.streaming import Pieces
+from tensorlace.warps import Standardise
+
+__all__ = ["Sample", "gather", "hashes", "stages"]
+
+Hashes = npt.NDArray[np.uint64]
+
+FIRST_ROWS = 10_000
+ROWS_PER_WEIGHT = 10
+"""Rows of the first stage: fewer would leave weights to the prior that all rows determine."""
+
+GROWTH = 8.0
+"""Factor between stages, about: a step on one costs an eighth of a step on the next."""
+
+MOST_NUMBERS = 1 << 22
+"""Numbers in the largest part: it has to fit next to a table that does not."""
+
+
+def hashes(first: int, n: int) -> Hashes:
+    """Hashes (n,) of the row numbers from ``first`` on (splitmix64).
+
+    >>> hex(hashes(0, 1)[0])  # the first output of the published generator with seed 0
+    '0xe220a8397b1dcdaf'
+    """
+    z = np.arange(first + 1, first + n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def _largest(size: int, n_rows: int) -> np.uint64:
+    """Largest hash of a row in a part of about ``size`` rows."""
+    return np.uint64(min((size << 64) // n_rows, (1 << 64) - 1))
+
+
+def stages(
+    n_rows: int,
+    n_weights: int,
+    n_columns: int,
+    *,
+    first_rows: int = FIRST_ROWS,
+    rows_per_weight: int = ROWS_PER_WEIGHT,
+    most_numbers: int = MOST_NUMBERS,
+) -> tuple[int, ...]:
+    """Sizes of the growing parts, in geometric steps up to the whole; () if it is too small.
+
+    >>> stages(1_000_000, 500, 8)
+    (10000, 100000)
+    """
+    first = max(first_rows, rows_per_weight * n_weights)
+    count = round(np.log(max(n_rows / first, 1.0)) / np.log(GROWTH))
+    sizes = (round(first * (n_rows / first) ** (k / count)) for k in range(count))
+    return tuple(size for size in sizes if size * (n_columns + 2) <= most_numbers)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some rows of a table, in the order of the table.
+
+    Attributes
+    ----------
+    u : (D, n) array
+        Warped variables.
+    y : (n,) array
+        Standardised target.
+    weight : (n,) array or None
+        Row weights; rows of weight zero are left out.
+    key : (n,) array
+        Hashes of the row numbers.
+    """
+
+    u: Array
+    y: Array
+    weight: Array | None
+    key: Hashes
+
+    def part(self, size: int, n_rows: int) -> "Sample":
+        """The part of about ``size`` out of ``n_rows`` rows."""
+        return self[self.key <= _largest(size, n_rows)]
+
+    def __getitem__(self, chosen: npt.NDArray[np.bool_]) -> "Sample":
+        """Rows where ``chosen``."""
+        weight = None if self.weight is None else self.weight[chosen]
+        return Sample(self.u[:, chosen], self.y[chosen], weight, self.key[chosen])
+
+
+def gather(pieces: Pieces, columns: Columns, target: Standardise, size: int) -> Sample:
+    """About ``size`` rows of the table, in one pass."""
+    return pieces.reduce(_choose(columns, target, _largest(size, pieces.n_rows)), _concatenate)
+
+
+def _choose(columns: Columns, target: Standardise, largest: np.uint64) -> Callable[[Chunk], Sample]:
+    def choose(chunk: Chunk) -> Sample:
+        key = hashes(chunk.first_row, chunk.n_rows)
+        chosen, weight = key <= largest, chunk.weight
+        if weight is not None:
+            chosen &= weight > 0.0
+            weight = weight[chosen]
+        u = columns.variables(np.ascontiguousarray(chunk.X[chosen]))
+        return Sample(u, target(chunk.y[chosen]), weight, key[chosen])
+
+    return choose
+
+
+def _concatenate(a: Sample, b: Sample) -> Sample:
+    weight = None if a.weight is None or b.weight is None else np.append(a.weight, b.weight)
+    return Sample(
+        np.concatenate([a.u, b.u], axis=1),
+        np.concatenate([a.y, b.y]),
+        weight,
+        np.concatenate([a.key, b.key]),
+    )

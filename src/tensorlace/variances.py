@@ -1,0 +1,96 @@
+"""Variance of the response where only one core is uncertain, without its Jacobian."""
+
+from dataclasses import dataclass
+from threading import Lock
+from typing import Self, final
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from tensorlace.bases.basis import Array, Basis
+from tensorlace.networks import design
+from tensorlace.posterior import Root
+
+__all__ = ["CoreVariance", "one_blas_thread"]
+
+_LOST_DIGITS = 1e-10
+"""Relative error of a variance beyond which it is computed as a sum of squares instead."""
+
+
+@final
+@dataclass(frozen=True)
+class CoreVariance:
+    """``gᵀΣg`` with ``g = z ⊗ φ`` for the weights of one core, in O(R²·S) operations per row.
+
+    As in `gram`, products of basis functions expand in ψ: the variance is
+    ``Σ_rp z_r z_p Σ_s B_rps ψ_s`` with ``B_rps = Σ_ij Σ_ri,pj C_ijs``. That is no sum of squares,
+    so rows where it cancelled are computed again as one, from ``Σ = W Wᵀ``.
+
+    Attributes
+    ----------
+    root : Root
+    basis : Basis
+    B : (R(R+1)/2, S) array or None
+        Pairs r ≤ p, those with r < p doubled. None where ``W`` is the cheaper way for all rows.
+    """
+
+    root: Root
+    basis: Basis
+    B: Array | None
+
+    @classmethod
+    def of(cls, root: Root, basis: Basis) -> Self:
+        """Contract the covariance with the closure of the basis."""
+        P, k = root.W.shape
+        I, S = basis.n, basis.closure().shape[2]
+        R = P // I
+        if P * k <= R * (R + 1) // 2 * (S + 30):
+            return cls(root, basis, None)
+        covariance = (root.W @ root.W.T).reshape(R, I, R, I).transpose(0, 2, 1, 3)
+        r, p = np.triu_indices(R)
+        B = covariance[r, p].reshape(-1, I * I) @ basis.closure().reshape(I * I, S)
+        return cls(root, basis, B * np.where(r == p, 1.0, 2.0)[:, None])
+
+    def __call__(self, Z: Array, phi: Array, u: Array) -> Array:
+        """Variances (n,) from ``Z`` (R, n), ``phi`` (I, n) and the variable ``u`` (n,)."""
+        if self.B is None:
+            return self.root.quad(design(Z, phi))
+        novel = self.basis.novel(u)
+        psi = self.basis.psi(np.where(novel, 0.0, u))
+        T = self.B @ psi
+        variance, start = np.zeros(u.shape), 0
+        for r, z in enumerate(Z):
+            stop = start + len(Z) - r
+            variance += z * np.einsum("pn,pn->n", Z[r:], T[start:stop])
+            start = stop
+        largest = np.abs(self.B).sum(axis=1).max() * np.abs(psi).max(axis=0)
+        rounding = np.finfo(float).eps * largest * np.abs(Z).sum(axis=0) ** 2
+        lost = np.flatnonzero((variance * _LOST_DIGITS < rounding) | novel)
+        if lost.size:
+            variance[lost] = self.root.quad(design(Z[:, lost], phi[:, lost]))
+        return variance
+
+
+@final
+class _OneBlasThread:
+    """Hold BLAS to one thread while anybody predicts: the threads are ours, and bits the same."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._controller: ThreadpoolController | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._controller = self._controller or ThreadpoolController()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
