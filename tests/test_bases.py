@@ -25,6 +25,7 @@ from tensorlace.bases import (
 )
 from tensorlace.bases.basis import harmonics, powers
 from tensorlace.errors import InputError
+from tensorlace.gram import expand, moments, padded
 
 EPS = np.finfo(float).eps
 SIZES = (1, 2, 3, 4, 7, 8, 16, 33, 64)
@@ -219,6 +220,18 @@ def test_a_missing_value_is_a_value():
     phi = basis.phi(np.array([0.25, np.nan]))
     assert phi.tolist() == [[0.5, 0.25], [0.5, 0.5], [0.0, 0.25], [0.0, 1.0]]
     assert np.array_equal(basis.typical(), phi[:, 1])
+
+
+@pytest.mark.parametrize("basis", [Levels(5), Missing(Cosine(4)), Missing(BSpline(5))], ids=repr)
+@pytest.mark.parametrize("R", [1, 3])
+def test_structured_gram_of_codes_and_gaps(basis, R):
+    rng = np.random.default_rng(R)
+    u = rng.integers(-1, 4, 200).astype(float) if basis == Levels(5) else rng.uniform(0, 1, 200)
+    u[::7] = -1.0 if basis == Levels(5) else np.nan
+    Z = rng.standard_normal((R, 200))
+    A = np.einsum("rn,in->nri", Z, basis.phi(u)).reshape(200, -1)
+    G = expand(moments(padded(basis.psi(u)), Z), basis.closure(), R)
+    assert np.max(np.abs(G - A.T @ A)) <= 1e-14 * np.max(A.T @ A)
 
 
 def test_levels_share_a_constant():

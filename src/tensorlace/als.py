@@ -14,7 +14,8 @@ from tensorlace.bases.basis import Array
 from tensorlace.engines import NUMPY, Engine
 from tensorlace.gram import expand
 from tensorlace.linalg import Solution, solve
-from tensorlace.networks import Cores, balance
+from tensorlace.linearisation import additive_gram
+from tensorlace.networks import Cores, additive_response, balance, predict
 from tensorlace.rows import Block, Rows, Statistic
 from tensorlace.solver import Info, Solver, State
 
@@ -79,17 +80,37 @@ def core_system(
     rows: Rows, cores: Cores, d: int, environments: Environments | None = None
 ) -> CoreSystem:
     """Sum the least-squares problem of core ``d`` over the rows with the structured Gram."""
-    environments = environments or Environments(keep=False, engine=rows.engine)
-    engine = rows.engine
+    D, engine = len(rows.bases), rows.engine
+    environments = environments or Environments(keep=False, engine=engine)
+    additive = cores[D] if len(cores) > D else None
+    if d == D:
+        return _additive_system(rows, cores)
 
     def kernel(block: Block) -> Statistic:
-        left, right = environments.around(block, cores, d)
-        return engine.core(left, right, cores[d], block.phi(d), block.psi(d), block.y, block.weight)
+        left, right = environments.around(block, cores[:D], d)
+        y = block.y
+        if additive is not None:
+            y = y - additive_response(additive, block.features())
+        return engine.core(left, right, cores[d], block.phi(d), block.psi(d), y, block.weight)
 
     light = cores[d].shape[0] < _THREADS_FROM_RANK and engine.holds_lock
     M, residual, rss = rows.reduce(kernel, light=light)
     gram = expand(M, rows.bases[d].closure(), cores[d].shape[0])
     return CoreSystem(gram, residual, float(rss))
+
+
+def _additive_system(rows: Rows, cores: Cores) -> CoreSystem:
+    """The same of the additive part, whose design matrix is the features of all columns."""
+
+    def kernel(block: Block) -> Statistic:
+        phi = block.features()
+        residual = block.y - predict(cores, phi)
+        weighted = block.weighted(residual)
+        slope = np.concatenate([p @ weighted for p in phi])[None]
+        return additive_gram(block, phi), slope, np.array(weighted @ residual)
+
+    gram, slope, rss = rows.reduce(kernel)
+    return CoreSystem(gram, slope, float(rss))
 
 
 def core_step(system: CoreSystem, core: Array, ridge: Array) -> tuple[Solution, Array]:
@@ -131,7 +152,7 @@ def sweep(rows: Rows, cores: Cores, beta: float, gamma: Cores) -> tuple[Cores, I
         # the residual is quadratic in this core, so its new size needs no pass over the rows
         rss = system.rss - float(step @ (2.0 * system.residual.ravel() - system.gram @ step))
         cores = (*cores[:d], cores[d] + step.reshape(cores[d].shape), *cores[d + 1 :])
-    cores = balance(cores, gamma)
+    cores = balance(cores, gamma, len(rows.bases))
     penalty = sum(float(np.sum(g * V * V)) for g, V in zip(gamma, cores, strict=True))
     info = Info(
         objective=0.5 * (beta * max(rss, 0.0) + penalty),

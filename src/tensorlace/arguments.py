@@ -36,6 +36,7 @@ CONSTRAINTS: dict[str, Any] = {
     "tol": [Interval(Real, 0, None, closed="left")],
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],
+    "additive": ["boolean"],
     "row_dtype": [StrOptions({"float64", "float32"})],
     "engine": [StrOptions(set(config.ENGINES))],
     "grow_rows": [StrOptions({"auto"}), "boolean"],

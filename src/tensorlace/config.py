@@ -73,7 +73,7 @@ WARPS: Mapping[str, type[warps.Warp]] = {
     "mixed": warps.Mixed,
     "identity": warps.Identity,
 }
-GROUPS: Mapping[str, Callable[[Sequence[int], int], Groups]] = {
+GROUPS: Mapping[str, Callable[[Sequence[int], int, bool], Groups]] = {
     "all": one_group,
     "column": per_column,
     "order": per_order,
@@ -95,15 +95,13 @@ SOLVERS: Mapping[str, Solver] = {
 ENGINES: Mapping[str, Engine] = {"numpy": NumPyEngine(), "compiled": CompiledEngine()}
 POLICIES: Mapping[str, Policy] = {"evidence": Evidence(), "vi": GammaVI()}
 
-_GAUSS_NEWTON_WORK = 2e10
-"""Multiplications per step up to which `solver="auto"` takes Gauss-Newton."""
-
-_GAUSS_NEWTON_SIZE = 3000
-"""Largest linear system for which it does."""
+_GAUSS_NEWTON_WORK, _GAUSS_NEWTON_SIZE = 2e10, 3000
+"""Multiplications per dense step, and size of its system, up to which `solver="auto"` goes for a
+small gradient; beyond, for the sweeps of ALS, which come within a percent first."""
 
 _MATRIX_FREE_ROWS = 20_000
-"""Rows from which it takes the matrix-free solver: there dense steps are dear, and sweeps alone
-stop further from the optimum in the same time (`benchmarks/passes.py`)."""
+"""Rows from which the former is the matrix-free solver instead of dense Gauss-Newton: with 20,000
+rows it was 8 percent lower after ten seconds (`benchmarks/passes.py`)."""
 
 _GROW_FROM_ROWS, _GROW_FROM_TIMES = 50_000, 8
 """Rows, also in units of the first stage, from which `grow_rows="auto"` begins on a part."""
@@ -160,12 +158,13 @@ class Config:
     truncation: Truncation
     noise: Policy
     prior: Policy
-    groups: Callable[[Sequence[int], int], Groups]
+    groups: Callable[[Sequence[int], int, bool], Groups]
     max_steps: int
     tol: float
     row_dtype: str
     engine: Engine
     grow_rows: bool | None
+    additive: bool = False
     kinds: tuple[Kind, ...] | None = None
 
     @classmethod
@@ -189,6 +188,7 @@ class Config:
             row_dtype=params["row_dtype"],
             engine=ENGINES[params["engine"]],
             grow_rows=None if params["grow_rows"] == "auto" else bool(params["grow_rows"]),
+            additive=params["additive"],
             kinds=kinds,
         )
 
@@ -202,7 +202,7 @@ class Config:
 
     def settings(self, sizes: Sequence[int], n_rows: int, target_scale: float) -> Settings:
         """Settings for a table of this size whose target was divided by ``target_scale``."""
-        P = self.rank * sum(sizes)
+        P = (self.rank + self.additive) * sum(sizes)
         solver = self.solver or SOLVERS[_solver_for(n_rows, P)]
         check_size(sizes, self.rank, self.curvature, solver, n_rows)
         noise = self.noise
@@ -235,7 +235,7 @@ def curvature_named(name: str, core: int | None, n_columns: int) -> Curvature:
         raise InputError(
             f"core={core} does not exist: X has {n_columns} columns, so -1 is the last"
         )
-    return Last(core)
+    return Last(None if core is None else core % n_columns)
 
 
 def policy_named(value: str | float) -> Policy:
@@ -245,8 +245,7 @@ def policy_named(value: str | float) -> Policy:
 
 def _solver_for(n_rows: int, n_weights: int) -> str:
     """Solver that "auto" stands for."""
-    if n_rows >= _MATRIX_FREE_ROWS:
-        return "matrix_free"
     small = min(n_rows, n_weights)
-    cheap = small <= _GAUSS_NEWTON_SIZE and n_rows * n_weights * small <= _GAUSS_NEWTON_WORK
-    return "gauss_newton" if cheap else "als"
+    if small > _GAUSS_NEWTON_SIZE or n_rows * n_weights * small > _GAUSS_NEWTON_WORK:
+        return "als"
+    return "gauss_newton" if n_rows < _MATRIX_FREE_ROWS else "matrix_free"

@@ -201,7 +201,10 @@ class Diag(Curvature):
         def kernel(block: Block) -> Statistic:
             phi = block.features()
             Z = environments(factors(cores, phi))
-            return tuple((z * z) @ block.weighted(p * p).T for z, p in zip(Z, phi, strict=True))
+            squares = [(z * z) @ block.weighted(p * p).T for z, p in zip(Z, phi, strict=True)]
+            if len(cores) > len(phi):
+                squares.append(np.concatenate([block.weighted(p * p).sum(axis=1) for p in phi]))
+            return tuple(squares)
 
         squares = rows.reduce(kernel)
         return _Squares(np.concatenate([s.ravel() for s in squares]), residual_squares(rows, cores))

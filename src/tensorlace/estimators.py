@@ -59,7 +59,7 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         ``{"hour": Periodic(24), "shop": Categorical()}``, see `tensorlace.kinds`. Categorical and
         periodic columns have a basis of their own; the three arguments above are for the others.
     solver : {"auto", "gauss_newton", "als", "matrix_free"}, default="auto"
-        "auto" takes Gauss-Newton on small tables, matrix-free from 20,000 rows, ALS between.
+        "auto" takes Gauss-Newton, without its matrix from 20,000 rows; ALS where both are dear.
     curvature : {"ggn", "last", "block", "diag", "full"}, default="ggn"
         Which Hessian the posterior is made of.
     core : int or None, default=None
@@ -81,6 +81,8 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
     prior_groups : {"all", "column", "order", "column_order", "rank"}, default="all"
         Weights that share a prior precision: all of them, those of a column, of an order of basis
         function, of both, or of a rank-one term.
+    additive : bool, default=False
+        Add a sum of one-column functions to the sum of products.
     n_members : int, default=1
         Independent restarts; predictions are their mixture.
     max_sweeps : int, default=300
@@ -154,6 +156,7 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         noise_precision: str | float = "evidence",
         prior_precision: str | float = "evidence",
         prior_groups: str = "all",
+        additive: bool = False,
         n_members: int = 1,
         max_sweeps: int = 300,
         tol: float = 1e-6,
@@ -180,6 +183,7 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         self.noise_precision = noise_precision
         self.prior_precision = prior_precision
         self.prior_groups = prior_groups
+        self.additive = additive
         self.n_members = n_members
         self.max_sweeps = max_sweeps
         self.tol = tol

@@ -78,7 +78,7 @@ def fit_machines(
         settings = config.settings(columns.sizes, table.n_rows, target.scale)
         constants = [column.basis.constant() for column in columns.columns]
         # a block's Jacobian, P × n, should stay below 128 MB
-        n_params = config.rank * sum(columns.sizes)
+        n_params = (config.rank + config.additive) * sum(columns.sizes)
         block = max(
             64, min(config.engine.block_rows(config.rank), 2 ** int(np.log2(2**24 / n_params)))
         )
@@ -103,7 +103,8 @@ def fit_machines(
                 stack.enter_context(part)
 
             def member(number: int, seed: int) -> KernelMachine:
-                cores = initialise(constants, config.rank, np.random.default_rng(seed))
+                rng = np.random.default_rng(seed)
+                cores = initialise(constants, config.rank, rng, additive=config.additive)
                 saver = Checkpointer.of(checkpoint, number, cores, identity)
                 fit = infer(rows, settings, cores, progress(number), saver, stages)
                 return KernelMachine(columns, target, fit)

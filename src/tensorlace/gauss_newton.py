@@ -81,7 +81,7 @@ class GaussNewton(Solver):
 
     def prepare(self, rows: Rows, state: State, gamma: Cores) -> State:
         """Balance the cores and linearise there; precision updates share the result."""
-        cores = balance(state.cores, gamma)
+        cores = balance(state.cores, gamma, len(rows.bases))
         return State(cores, state.damping, linearise(rows, cores))
 
     def step(self, rows: Rows, state: State, beta: float, gamma: Cores) -> tuple[State, Info]:
@@ -109,7 +109,7 @@ class GaussNewton(Solver):
                 E = None
                 continue
             rcond = min(rcond, solution.rcond)
-            trial = balance(from_vector(v + solution.x, cores), gamma)
+            trial = balance(from_vector(v + solution.x, cores), gamma, len(rows.bases))
             rss = residual_squares(rows, trial)
             t = to_vector(trial)
             objective = 0.5 * (beta * rss + float(g @ (t * t)))

@@ -4,6 +4,7 @@ With the Jacobian A of each block (`linearise`), or without it (`point`, `produc
 environments Z alone, ``A p = Σ_d ⟨Z_d, P_d φ_d⟩`` and ``(Aᵀ q)_d = Z_d (q φ_d)ᵀ`` take O(N·D·I·R).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -13,6 +14,7 @@ from tensorlace.bases.basis import Array
 from tensorlace.gram import expand, moments
 from tensorlace.networks import (
     Cores,
+    additive_response,
     environments,
     factors,
     from_vector,
@@ -111,7 +113,7 @@ def residual_curvature(rows: Rows, cores: Cores) -> Array:
     ``β (AᵀA + E) + Γ``.
     """
     starts = np.cumsum([0, *(V.size for V in cores)])
-    D, R = len(cores), cores[0].shape[0]
+    D, R = len(rows.bases), cores[0].shape[0]
 
     def kernel(block: Block) -> Statistic:
         phi = block.features()
@@ -167,12 +169,26 @@ def _pull(Z: Array, phi: Array, q: Array) -> Array:
     return Z @ (phi * q).T if len(phi) < len(Z) else (Z * q) @ phi.T
 
 
+def _pull_additive(phi: Sequence[Array], q: Array) -> Array:
+    """Slope of the additive part (1, Σ_d I_d)."""
+    return np.concatenate([x @ q for x in phi])[None]
+
+
+def _additive(rows: Rows, cores: Cores) -> Array | None:
+    return cores[-1] if len(cores) > len(rows.bases) else None
+
+
 def point(rows: Rows, cores: Cores) -> Point:
     """Residual, slope and the scale of the slope at ``cores``, in one pass."""
     numbers = rows.n_rows * len(cores) * cores[0].shape[0]
     # twice: a trial keeps its own while those of the present cores are still needed
     keep = rows.keeps_blocks and 2 * 8 * numbers <= rows.memory_budget
     kept: dict[int, list[Array]] | None = {} if keep else None
+    additive = _additive(rows, cores)
+
+    def pulled(Z: list[Array], phi: list[Array], q: Array) -> list[Array]:
+        parts = [_pull(z, x, q) for z, x in zip(Z, phi, strict=True)]
+        return parts if additive is None else [*parts, _pull_additive(phi, q)]
 
     def kernel(block: Block) -> Statistic:
         phi = block.features()
@@ -181,12 +197,10 @@ def point(rows: Rows, cores: Cores) -> Point:
         if kept is not None:
             kept[block.index] = Z
         residual = block.y - np.einsum("rn,rn->n", F[0], Z[0])
+        if additive is not None:
+            residual -= additive_response(additive, phi)
         weighted, target = block.weighted(residual), block.weighted(block.y)
-        return (
-            *(_pull(z, x, weighted) for z, x in zip(Z, phi, strict=True)),
-            *(_pull(z, x, target) for z, x in zip(Z, phi, strict=True)),
-            np.array(weighted @ residual),
-        )
+        return (*pulled(Z, phi, weighted), *pulled(Z, phi, target), np.array(weighted @ residual))
 
     *sums, rss = rows.reduce(kernel)
     slope, target = to_vector(sums[: len(cores)]), to_vector(sums[len(cores) :])
@@ -197,6 +211,7 @@ def product(rows: Rows, at: Point, p: Array, *, exact: bool = False) -> Array:
     """``AᵀA p`` (P,) in one pass; if ``exact``, ``(AᵀA + E) p`` with the residual part."""
     cores, kept = at.cores, at.kept
     direction = from_vector(p, cores)
+    additive, along = _additive(rows, cores), _additive(rows, direction)
 
     def kernel(block: Block) -> Statistic:
         phi = block.features()
@@ -205,14 +220,21 @@ def product(rows: Rows, at: Point, p: Array, *, exact: bool = False) -> Array:
         change = np.einsum("rn,rn->n", T[0], Z[0])
         for t, z in zip(T[1:], Z[1:], strict=True):
             change += np.einsum("rn,rn->n", t, z)
+        if along is not None:
+            change += additive_response(along, phi)
         change = block.weighted(change)
+        last = () if along is None else (_pull_additive(phi, change),)
         if not exact:
-            return tuple(_pull(z, x, change) for z, x in zip(Z, phi, strict=True))
+            return (*(_pull(z, x, change) for z, x in zip(Z, phi, strict=True)), *last)
         F = factors(cores, phi)
-        misfit = block.weighted(np.einsum("rn,rn->n", F[0], Z[0]) - block.y)
+        f = np.einsum("rn,rn->n", F[0], Z[0])
+        if additive is not None:
+            f += additive_response(additive, phi)
+        misfit = block.weighted(f - block.y)
         turned = _turned_environments(F, T)
-        return tuple(
-            (z * change + dz * misfit) @ x.T for z, dz, x in zip(Z, turned, phi, strict=True)
+        return (
+            *((z * change + dz * misfit) @ x.T for z, dz, x in zip(Z, turned, phi, strict=True)),
+            *last,
         )
 
     return to_vector(rows.reduce(kernel))
@@ -236,11 +258,20 @@ def block_grams(rows: Rows, cores: Cores) -> tuple[Array, ...]:
     """Gram matrices ``A^(d)ᵀA^(d)`` (R·I_d, R·I_d) of all cores, in one pass."""
 
     def kernel(block: Block) -> Statistic:
-        Z = environments(factors(cores, block.features()))
-        return tuple(moments(block.psi(d), z) for d, z in enumerate(Z))
+        phi = block.features()
+        Z = environments(factors(cores, phi))
+        last = () if additive is None else (additive_gram(block, phi),)
+        return (*(moments(block.psi(d), z) for d, z in enumerate(Z)), *last)
 
+    additive = _additive(rows, cores)
+    sums = rows.reduce(kernel)
     R = cores[0].shape[0]
-    return tuple(
-        expand(M, basis.closure(), R)
-        for M, basis in zip(rows.reduce(kernel), rows.bases, strict=True)
-    )
+    structured = (expand(M, basis.closure(), R) for M, basis in zip(sums, rows.bases, strict=False))
+    return (*structured, *sums[len(rows.bases) :])
+
+
+def additive_gram(block: Block, phi: Sequence[Array]) -> Array:
+    """Gram matrix of the features of all columns (Σ_d I_d, Σ_d I_d)."""
+    A = np.concatenate(phi)
+    G: Array = block.weighted(A) @ A.T
+    return G

@@ -13,6 +13,7 @@ from tensorlace.columns import Columns
 from tensorlace.inference import Fitted
 from tensorlace.networks import (
     Cores,
+    additive_response,
     environments,
     factors,
     from_vector,
@@ -130,7 +131,7 @@ class KernelMachine:
 
     @cached_property
     def _prior_variances(self) -> tuple[Array, ...]:
-        return prior_variances(self.fit.gamma)
+        return prior_variances(self.fit.gamma, self.columns.sizes)
 
     def _moments(self, u: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of the function, from the Jacobian of all Bayesian weights."""
@@ -144,6 +145,8 @@ class KernelMachine:
         for d in range(1, len(u)):
             product *= self._factor(u, d)
         f: Array = product.sum(axis=0)
+        if len(self.fit.cores) > len(u):
+            f += additive_response(self.fit.cores[-1], self._features(u))
         return f
 
     def _factor(self, u: Array, d: int) -> Array:
@@ -184,7 +187,8 @@ class KernelMachine:
         which, posterior = self.fit.bayesian_cores, self.fit.posterior
         parts = posterior.parts if isinstance(posterior, Blocks) else (posterior,)
         roots = [part for part in parts if isinstance(part, Root)]
-        if not len(roots) == len(parts) == len(which):
+        additive = len(self.fit.cores) > len(self.columns.columns)
+        if additive or not len(roots) == len(parts) == len(which):
             return None
         bases = [self.columns.columns[d].basis for d in which]
         return tuple(CoreVariance.of(*pair) for pair in zip(roots, bases, strict=True))

@@ -114,7 +114,8 @@ class MatrixFree(Solver):
         )
         x, promised, norm = path.end()
         for k in range(_TRIES):
-            trial = point(rows, balance(from_vector(v + x, at.cores), gamma))
+            moved = from_vector(v + x, at.cores)
+            trial = point(rows, balance(moved, gamma, len(rows.bases)))
             t = to_vector(trial.cores)
             objective = 0.5 * (beta * trial.rss + float(g @ (t * t)))
             # near the optimum the gain drowns in the rounding of the objective: trust the model

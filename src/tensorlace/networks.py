@@ -1,6 +1,8 @@
 """The CPD network: cores, environments, design matrices, predictions (paper, section 2).
 
-A network is a tuple of cores ``V^(d)`` of shape (R, I_d). Features are laid out functions first,
+A network is a tuple of cores ``V^(d)`` of shape (R, I_d), to which an additive part may be appended
+as one more core ``a`` (1, Σ_d I_d) on the features of all columns: ``f = CPD + Σ_d a_dᵀ phi_d``. A
+sum of one-column functions would cost the CPD a rank of D. Features are laid out functions first,
 rows last: ``phi[d]`` is (I_d, n). All products of factors run left to right (prefix) or right to
 left (suffix), never by division, so a factor that is exactly zero harms nobody.
 """
@@ -14,6 +16,7 @@ from tensorlace.bases.basis import Array
 
 __all__ = [
     "Cores",
+    "additive_response",
     "balance",
     "design",
     "environments",
@@ -44,7 +47,17 @@ def from_vector(v: Array, like: Cores) -> Cores:
 
 def factors(cores: Cores, phi: Phi) -> list[Array]:
     """Values of all one-column functions, ``F^(d) = V^(d) phi^(d)``: D arrays of (R, n)."""
-    return [V @ p for V, p in zip(cores, phi, strict=True)]
+    return [V @ p for V, p in zip(cores, phi, strict=False)]
+
+
+def additive_response(a: Array, phi: Phi) -> Array:
+    """Sum over the columns of ``a_dᵀ phi_d`` (n,), from ``a`` (1, Σ_d I_d)."""
+    f = np.zeros(phi[0].shape[1])
+    start = 0
+    for p in phi:
+        f += a[0, start : start + len(p)] @ p
+        start += len(p)
+    return f
 
 
 def predict(cores: Cores, phi: Phi) -> Array:
@@ -57,9 +70,11 @@ def predict(cores: Cores, phi: Phi) -> Array:
     array([105.])
     """
     product = cores[0] @ phi[0]
-    for V, p in zip(cores[1:], phi[1:], strict=True):
+    for V, p in zip(cores[1:], phi[1:], strict=False):
         product *= V @ p
     f: Array = product.sum(axis=0)
+    if len(cores) > len(phi):
+        f += additive_response(cores[-1], phi)
     return f
 
 
@@ -104,36 +119,47 @@ def design(Z: Array, phi: Array) -> Array:
 def jacobian(cores: Cores, phi: Phi, which: Sequence[int] | None = None) -> Array:
     """Transposed Jacobian ``A^T`` of the response (P, n), or of the cores ``which`` only."""
     Z = environments(factors(cores, phi))
-    return np.concatenate([design(Z[d], phi[d]) for d in which or range(len(cores))])
+    parts: list[Array] = []
+    for d in which or range(len(cores)):
+        parts += [design(Z[d], phi[d])] if d < len(phi) else phi
+    return np.concatenate(parts)
 
 
-def balance(cores: Cores, gamma: Cores) -> Cores:
+def balance(cores: Cores, gamma: Cores, n_columns: int | None = None) -> Cores:
     """Rescale each rank-one term so that its D penalties ``v_r^(d)T Γ v_r^(d)`` are equal.
 
     The response is unchanged (the scales of a term multiply to one) and the penalty never rises
     (arithmetic against geometric mean). ``gamma`` holds the prior precisions in the shape of the
-    cores; where they are zero the plain norm is balanced instead. Terms with a zero factor stay.
+    cores; where they are zero the plain norm is balanced instead. Terms with a zero factor stay and
+    so does an additive part, which follows the ``n_columns`` cores.
     """
+    cores, rest = cores[:n_columns], cores[len(cores) if n_columns is None else n_columns :]
     penalty = np.stack(
         [
             np.sum((g if np.any(g) else 1.0) * V * V, axis=1)
-            for V, g in zip(cores, gamma, strict=True)
+            for V, g in zip(cores, gamma, strict=False)
         ]
     )  # (D, R)
     alive = np.all(penalty > 0, axis=0) & np.all(np.isfinite(penalty), axis=0)
     log = np.log(np.where(alive, penalty, 1.0))
     scale = np.exp(0.5 * (log.mean(axis=0) - log))
-    return tuple(V * s[:, None] for V, s in zip(cores, scale, strict=True))
+    return (*(V * s[:, None] for V, s in zip(cores, scale, strict=True)), *rest)
 
 
 def initialise(
-    constants: Sequence[Array], rank: int, rng: np.random.Generator, noise: float = 0.3
+    constants: Sequence[Array],
+    rank: int,
+    rng: np.random.Generator,
+    noise: float = 0.3,
+    *,
+    additive: bool = False,
 ) -> Cores:
     """Random cores near the constant function.
 
     Each factor is ± the constant function (``constants[d]``, (I_d,)) plus a little noise, scaled so
     that the R terms together have the size of the standardised target. Products of D plain random
-    factors would vanish or explode. Nothing here depends on the number of rows.
+    factors would vanish or explode. An additive part begins at zero. Nothing here depends on the
+    number of rows.
     """
     D = len(constants)
     scale = rank ** (-1.0 / D)
@@ -142,4 +168,6 @@ def initialise(
         sign: npt.NDArray[np.float64] = rng.choice([-1.0, 1.0], size=(rank, 1))
         wiggle = rng.standard_normal((rank, len(c))) * (noise / np.sqrt(max(len(c), 1)))
         cores.append(scale * (sign * c + wiggle))
+    if additive:
+        cores.append(np.zeros((1, sum(map(len, constants)))))
     return tuple(cores)

@@ -48,8 +48,9 @@ class Groups:
     count : (n_groups,) array
         Weights per group.
     column : (n_groups,) int array or None
-        Column of each group when groups belong to columns. The response only sees the product of
-        the columns' scales, so a common factor per column is arbitrary and must be pinned.
+        Column of each group when groups belong to columns, -1 for those of the additive part. The
+        response only sees the product of the columns' scales, so a common factor per column is
+        arbitrary and must be pinned.
     """
 
     index: npt.NDArray[np.intp]
@@ -65,48 +66,60 @@ class Groups:
         """Same prior up to a factor per column: all columns get the same geometric mean."""
         if self.column is None:
             return gamma
-        log = np.log(gamma)
-        size = np.bincount(self.column, weights=self.count)
-        mean = np.bincount(self.column, weights=self.count * log) / size
-        return np.exp(log - mean[self.column] + mean.mean())
+        product = self.column >= 0
+        column, count, log = self.column[product], self.count[product], np.log(gamma[product])
+        size = np.bincount(column, weights=count)
+        mean = np.bincount(column, weights=count * log) / size
+        out = gamma.copy()
+        out[product] = np.exp(log - mean[column] + mean.mean())
+        return out
 
 
-def _groups(sizes: Sequence[int], rank: int, label: str, column: bool = False) -> Groups:
-    """Number the distinct values of ``label``: letters of d, r, i that a group is made of."""
+def _groups(
+    sizes: Sequence[int], rank: int, additive: bool, label: str, column: bool = False
+) -> Groups:
+    """Number the distinct values of ``label``: letters of d, r, i that a group is made of.
+
+    The additive part follows the columns as rank term -1 and has groups of its own.
+    """
+    terms = [(d, n, range(rank)) for d, n in enumerate(sizes)]
+    if additive:
+        terms += [(d, n, range(-1, 0)) for d, n in enumerate(sizes)]
     grid = [
-        np.stack(np.meshgrid([d], range(rank), range(n), indexing="ij")).reshape(3, -1)
-        for d, n in enumerate(sizes)
+        np.stack(np.meshgrid([d], r, range(n), indexing="ij")).reshape(3, -1) for d, n, r in terms
     ]
     d, r, i = np.concatenate(grid, axis=1)
-    keys = np.stack([{"d": d, "r": r, "i": i}[letter] for letter in label] or [0 * d])
+    keys = np.stack([r < 0, *({"d": d, "r": r, "i": i}[letter] for letter in label)])
     distinct, index, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
-    of_column = distinct[0].astype(np.intp) if column else None
+    of_column = None
+    if column:
+        of_column = np.where(distinct[0] > 0, -1, distinct[1]).astype(np.intp)
     return Groups(index.ravel().astype(np.intp), count.astype(float), of_column)
 
 
-def one_group(sizes: Sequence[int], rank: int) -> Groups:
+def one_group(sizes: Sequence[int], rank: int, additive: bool = False) -> Groups:
     """One prior precision for all weights, eq. (prior_weights)."""
-    return _groups(sizes, rank, "")
+    return _groups(sizes, rank, additive, "")
 
 
-def per_column(sizes: Sequence[int], rank: int) -> Groups:
+def per_column(sizes: Sequence[int], rank: int, additive: bool = False) -> Groups:
     """One per column."""
-    return _groups(sizes, rank, "d", column=True)
+    return _groups(sizes, rank, additive, "d", column=True)
 
 
-def per_order(sizes: Sequence[int], rank: int) -> Groups:
+def per_order(sizes: Sequence[int], rank: int, additive: bool = False) -> Groups:
     """One per order of basis function, shared by the columns."""
-    return _groups(sizes, rank, "i")
+    return _groups(sizes, rank, additive, "i")
 
 
-def per_column_and_order(sizes: Sequence[int], rank: int) -> Groups:
+def per_column_and_order(sizes: Sequence[int], rank: int, additive: bool = False) -> Groups:
     """One per column and order: smoothness is learnt column by column."""
-    return _groups(sizes, rank, "di", column=True)
+    return _groups(sizes, rank, additive, "di", column=True)
 
 
-def per_rank_term(sizes: Sequence[int], rank: int) -> Groups:
+def per_rank_term(sizes: Sequence[int], rank: int, additive: bool = False) -> Groups:
     """One per rank-one term: terms that are not needed switch off."""
-    return _groups(sizes, rank, "r")
+    return _groups(sizes, rank, additive, "r")
 
 
 @final

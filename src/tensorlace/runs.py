@@ -53,7 +53,9 @@ class Run:
 
     def __init__(self, rows: Rows, settings: Settings, start: Start) -> None:
         self.rows, self.settings = rows, settings
-        self.groups = settings.groups([V.shape[1] for V in start.cores], settings.rank)
+        D = len(rows.bases)
+        sizes = [V.shape[1] for V in start.cores[:D]]
+        self.groups = settings.groups(sizes, settings.rank, len(start.cores) > D)
         self.state = settings.solver.start(rows, start.cores)
         self.learning = settings.noise.learns or settings.prior.learns
         self.learning_budget = max(1, int(LEARNING_SHARE * settings.max_steps))

@@ -24,7 +24,7 @@ class Settings:
         See the modules of these names.
     noise, prior : Policy
         How β and γ are found, for a target of unit variance.
-    groups : function (sizes, rank) -> Groups
+    groups : function (sizes, rank, additive) -> Groups
     max_steps : int
         Sweeps of ALS or steps of Gauss-Newton, precision rounds included.
     tol : float
@@ -39,7 +39,7 @@ class Settings:
     truncation: Truncation
     noise: Policy
     prior: Policy
-    groups: Callable[[Sequence[int], int], Groups]
+    groups: Callable[[Sequence[int], int, bool], Groups]
     max_steps: int = 200
     tol: float = 1e-8
     precision_tol: float = 1e-4
