@@ -7,11 +7,12 @@ from typing import Any
 
 from benchmarks.record import isolated, rounded, save
 
-SEED, D, I, R, SWEEPS, BETA, GAMMA = 0, 8, 8, 8, 10, 1.0, 1e-2
+SEED, D, SWEEPS, BETA, GAMMA = 0, 8, 10, 1.0, 1e-2
+SIZES = [(8, 8), (16, 20), (40, 20)]
 SYSTEMS = ("tensorlace", "tnkm")
 
 
-def tensorlace(rows: int) -> dict[str, float]:
+def tensorlace(rows: int, I: int, R: int) -> dict[str, float]:
     """Ten sweeps and the posterior of the last core, as a user would ask for them."""
     started = perf_counter()
     import sklearn.base  # noqa: F401
@@ -40,7 +41,7 @@ def tensorlace(rows: int) -> dict[str, float]:
     return {**_seconds(started, imported, sweeps), "sklearn_s": sklearn_s}
 
 
-def tnkm(rows: int) -> dict[str, float]:
+def tnkm(rows: int, I: int, R: int) -> dict[str, float]:
     """Ten sweeps by the library's own training function, in double precision, without posterior."""
     started = perf_counter()
     os.environ["JAX_ENABLE_X64"] = "1"
@@ -76,21 +77,21 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=3)
     options, _ = parser.parse_known_args()
-    best: dict[str, dict[str, Any]] = {}
-    for _ in range(options.repeats):
-        for system in SYSTEMS:
-            row = isolated(f"benchmarks.first_fit:{system}", rows=options.rows)
-            if system not in best or row["process_s"] < best[system]["process_s"]:
-                best[system] = row
-            print(f"{system:11s}" + _line(row), flush=True)
-    ours, theirs = (best[system] for system in SYSTEMS)
-    ratio = {k: theirs[k] / ours[k] for k in ("process_s", "import_s", "fit_s")}
-    print(f"{'ratio':11s}" + _line(ratio))
-    rows = [
-        rounded({"system": system, "N": options.rows, "D": D, "I": I, "R": R, **best[system]})
-        for system in SYSTEMS
-    ]
-    rows.append(rounded({"system": "ratio", "N": options.rows, "D": D, "I": I, "R": R, **ratio}))
+    rows = []
+    for I, R in SIZES:
+        size = {"N": options.rows, "D": D, "I": I, "R": R}
+        best: dict[str, dict[str, Any]] = {}
+        for _ in range(options.repeats):
+            for system in SYSTEMS:
+                row = isolated(f"benchmarks.first_fit:{system}", rows=options.rows, I=I, R=R)
+                if system not in best or row["process_s"] < best[system]["process_s"]:
+                    best[system] = row
+                print(f"{system:11s} I={I} R={R}" + _line(row), flush=True)
+        ours, theirs = (best[system] for system in SYSTEMS)
+        ratio = {k: theirs[k] / ours[k] for k in ("process_s", "import_s", "fit_s")}
+        print(f"{'ratio':11s} I={I} R={R}" + _line(ratio))
+        rows += [rounded({"system": system, **size, **best[system]}) for system in SYSTEMS]
+        rows.append(rounded({"system": "ratio", **size, **ratio}))
     given = () if options.rows == parser.get_default("rows") else (f"--rows {options.rows}",)
     save("first_fit", SEED, rows, ("numpy", "scipy", "scikit-learn", "tnkm", "jax"), given)
 

@@ -3,12 +3,15 @@
 import argparse
 import warnings
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 
 from benchmarks.record import best_of, rounded, save
 from tensorlace import TNKMRegressor
 from tensorlace.bases import Array
+from tensorlace.machines import KernelMachine
+from tensorlace.networks import Cores
 
 SEED, D, I, R, DRAWS = 0, 8, 8, 16, 30
 
@@ -17,6 +20,12 @@ def table(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     X = rng.uniform(-1, 1, (n, D))
     noise = 0.1 * rng.standard_normal(n)
     return X, np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + noise
+
+
+def moved(machine: KernelMachine, deviation: Array) -> Cores:
+    """Cores of a draw from the posterior of the last core."""
+    *others, last = machine.fit.cores
+    return (*others, last + deviation.reshape(last.shape))
 
 
 def main() -> None:
@@ -32,11 +41,18 @@ def main() -> None:
         model.fit(*table(5_000, rng))
     X, _ = table(options.rows, rng)
     sampler = copy(model).set_params(predictive="sampled", n_draws=DRAWS)
-    mean, both, samples = best_of(
-        7,
+    machine = model.machines_[0]
+    deviations = machine.fit.posterior.sample(rng, DRAWS)
+    networks = [
+        replace(machine, fit=replace(machine.fit, cores=moved(machine, deviation)))
+        for deviation in deviations.T
+    ]
+    mean, both, samples, one_by_one = best_of(
+        5,
         lambda: model.predict(X),
         lambda: model.predict(X, return_std=True),
         lambda: sampler.predict(X, return_std=True),
+        lambda: np.std([network.mean(X, 2) for network in networks], axis=0),
     )
     row = {
         "N": options.rows,
@@ -47,13 +63,16 @@ def main() -> None:
         "mean_s": mean,
         "mean_and_std_s": both,
         "samples_s": samples,
+        "networks_s": one_by_one,
+        "ratio_networks_to_std": one_by_one / both,
         "ratio_samples_to_std": samples / both,
         "ratio_std_to_mean": both / mean,
         "ratio_samples_to_mean": samples / mean,
     }
     print(
         f"{options.rows} rows: mean {mean * 1e3:.1f} ms, mean and std {both * 1e3:.1f} ms "
-        f"(× {both / mean:.2f}), {DRAWS} samples {samples * 1e3:.1f} ms (× {samples / both:.2f})"
+        f"(× {both / mean:.2f}), {DRAWS} samples {samples * 1e3:.1f} ms (× {samples / both:.2f}), "
+        f"{DRAWS} networks one by one {one_by_one * 1e3:.1f} ms (× {one_by_one / both:.2f})"
     )
     given = () if options.rows == parser.get_default("rows") else (f"--rows {options.rows}",)
     save("predict", SEED, [rounded(row)], ("numpy", "scipy"), given)

@@ -189,9 +189,12 @@ def test_other_rows_do_not_see_it(linearized):
 
 def test_prior_variances():
     gamma = (np.array([[9.0, 2.0, 4.0], [9.0, 1.0, 1.0]]), np.array([[5.0], [2.0]]))
-    found = prior_variances(gamma)
+    found = prior_variances(gamma, (3, 1))
     assert [v.tolist() for v in found] == [[0.375, 1.0], [0.2, 0.5]]
-    assert prior_variances((np.zeros((1, 3)),))[0].tolist() == [1e10]
+    additive = np.array([[7.0, 4.0, 4.0, 10.0]])  # one more term, of all columns
+    found = prior_variances((*gamma, additive), (3, 1))
+    assert [v.tolist() for v in found] == [[0.375, 1.0, 0.25], [0.2, 0.5, 0.1]]
+    assert prior_variances((np.zeros((1, 3)),), (3,))[0].tolist() == [1e10]
 
 
 def test_flat_prior_leaves_no_infinity():
