@@ -9,15 +9,16 @@ from benchmarks.record import best_of, save
 from tensorlace.als import Environments, core_system
 from tensorlace.bases import Array, Chebyshev
 from tensorlace.gram import block_rows, expand, moments
+from tensorlace.native import CompiledEngine
 from tensorlace.networks import Cores, design, initialise
 from tensorlace.rows import Block, MemoryRows, Rows, Statistic
 
 SEED = 0
-SIZES = [(100_000, 8, 16), (100_000, 16, 20), (100_000, 32, 20)]
+SIZES = [(100_000, 8, 16), (100_000, 16, 20), (100_000, 32, 20), (100_000, 40, 20)]
 DENSE_BLOCK = 1024
 
 
-def problem(N: int, D: int, I: int, R: int, block: int) -> tuple[Rows, Cores]:
+def problem(N: int, D: int, I: int, R: int, block: int) -> tuple[MemoryRows, Cores]:
     rng = np.random.default_rng(SEED)
     bases = [Chebyshev(I)] * D
     u, y = rng.uniform(-1, 1, (D, N)), rng.standard_normal(N)
@@ -36,6 +37,24 @@ def structured_gram(rows: Rows, Z: list[Array], rank: int) -> Array:
     """Products, matrix product and expansion, as the library does it."""
     (M,) = rows.reduce(lambda block: (moments(block.psi(0), Z[block.index]),))
     return expand(M, rows.bases[0].closure(), rank)
+
+
+def compiled_gram(rows: MemoryRows, right: list[Array], cores: Cores) -> Array:
+    """The same and the right-hand side, by the compiled engine."""
+    engine = CompiledEngine()
+    (M, _, _) = rows.reduce(
+        lambda block: engine.core(
+            None, right[block.index], cores[0], block.phi(0), block.psi(0), block.y, None
+        )
+    )
+    return expand(M, rows.bases[0].closure(), len(cores[0]))
+
+
+def matrix_rate() -> float:
+    """Multiplications and additions per second of NumPy's DGEMM on a large square product."""
+    A = np.random.default_rng(SEED).standard_normal((2000, 2000))
+    (seconds,) = best_of(5, lambda: A @ A)
+    return float(2 * 2000**3 / seconds)
 
 
 def dense_gram(rows: Rows, Z: list[Array]) -> Array:
@@ -72,17 +91,24 @@ def main() -> None:
             Z = [environment(kept, block, cores) for block in rows.blocks]
             dense_Z = [environment(dense_kept, block, cores) for block in dense_rows.blocks]
             G, H = structured_gram(rows, Z, R), dense_gram(dense_rows, dense_Z)
+            compiled_rows, _ = problem(N, 2, I, R, CompiledEngine().block_rows(R))
+            right = [environment(Environments(keep=False), b, cores) for b in compiled_rows.blocks]
             seconds = best_of(
                 15,
                 partial(structured_gram, rows, Z, R),
+                partial(compiled_gram, compiled_rows, right, cores),
                 partial(dense_gram, dense_rows, dense_Z),
                 partial(core_system, rows, cores, 0, kept),
                 partial(dense_update, dense_rows, cores, dense_kept),
             )
-            gram, syrk, update, dense = (s / N * 1e6 for s in seconds)
+            gram, compiled, syrk, update, dense = (s / N * 1e6 for s in seconds)
+            rate = matrix_rate()
+            work = R * (R + 1) * (2 * I - 1) * 1e6  # of the moments alone, per row
+            shares = work / gram / rate, work / compiled / rate
             print(
                 f"{N:8d} {I:3d} {R:3d}{gram:9.3f} µs{syrk:9.3f} µs{syrk / gram:12.2f}"
                 f"{update:9.3f} µs{dense:9.3f} µs{dense / update:12.2f}"
+                f"  DGEMM {rate / 1e9:.0f} GFlop/s: {shares[0]:.0%}, compiled {shares[1]:.0%}"
             )
             results.append(
                 {
@@ -90,6 +116,10 @@ def main() -> None:
                     "I": I,
                     "R": R,
                     "gram_us_per_row": round(gram, 4),
+                    "compiled_us_per_row": round(compiled, 4),
+                    "dgemm_gflops": round(rate / 1e9, 1),
+                    "share_of_dgemm": round(shares[0], 3),
+                    "compiled_share_of_dgemm": round(shares[1], 3),
                     "syrk_us_per_row": round(syrk, 4),
                     "gram_ratio": round(syrk / gram, 3),
                     "update_us_per_row": round(update, 4),

@@ -18,6 +18,7 @@ from tensorlace.bases import (
     Fourier,
     Indicator,
     Legendre,
+    Levels,
     Polynomial,
     Sine,
     UnitPolynomial,
@@ -80,7 +81,7 @@ def variables(bases, N, rng):
     return np.stack(
         [
             rng.integers(0, b.n, N).astype(float)
-            if isinstance(b, Indicator)
+            if isinstance(b, Indicator | Levels)
             else rng.uniform(*b.interval, N)
             for b in bases
         ]

@@ -13,7 +13,7 @@ SOURCE = ROOT / "src" / "tensorlace"
 MODULES = sorted(SOURCE.rglob("*.py"))
 # imports go one way: a module may import only from modules that stand before it
 ORDER = [
-    *("errors", "bases", "summaries", "warps", "kinds", "columns", "sources"),
+    *("errors", "bases", "summaries", "warps", "kinds", "sources", "rotation", "columns"),
     *(
         "networks",
         "gram",
@@ -50,9 +50,11 @@ ORDER = [
         "sizes",
         "config",
         "arguments",
+        "candidates",
         "fitting",
+        "search",
     ),
-    *("encoding", "tables", "reporting", "predictions", "estimators", "demo"),
+    *("encoding", "tables", "reporting", "training", "predictions", "estimators", "demo"),
 ]
 
 

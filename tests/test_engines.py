@@ -208,3 +208,16 @@ def test_other_bases_are_left_to_numpy():
         (COMPILED.products(Chebyshev(5), u, None, np.float64), padded(Chebyshev(5).psi(u))),
     ):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 63, 64, 65, 100, 1024, 1203])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_features_that_are_not_kept_give_the_same_bits(n, dtype):
+    rng = np.random.default_rng(n)
+    u = rng.uniform(size=n)
+    for basis in (Cosine(1), Cosine(3), Cosine(40, lengthscale=0.1), Chebyshev(4)):
+        V = rng.standard_normal((7, basis.n))
+        for times in (None, rng.standard_normal((7, n)).astype(dtype)):
+            for engine in (NUMPY, COMPILED):
+                kept = engine.factor(V, engine.features(basis, u, dtype), times)
+                np.testing.assert_array_equal(engine.evaluate(basis, u, V, times, dtype), kept)

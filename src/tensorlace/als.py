@@ -11,7 +11,6 @@ from typing import final
 import numpy as np
 
 from tensorlace.bases.basis import Array
-from tensorlace.engines import NUMPY, Engine
 from tensorlace.gram import expand
 from tensorlace.linalg import Solution, solve
 from tensorlace.linearisation import additive_gram
@@ -53,24 +52,23 @@ class Environments:
     the same bits.
     """
 
-    def __init__(self, keep: bool, engine: Engine = NUMPY) -> None:
-        self._keep, self._engine = keep, engine
+    def __init__(self, keep: bool) -> None:
+        self._keep = keep
         self._left: dict[int, Array | None] = {}
         self._right: dict[int, list[Array | None]] = {}
 
     def around(self, block: Block, cores: Cores, d: int) -> tuple[Array | None, Array | None]:
         """Products (R, n) to the left and right of core d. In turn for d = 0, 1, ... if kept."""
-        factor = self._engine.factor
         if self._keep and d > 0:
             left = self._left[block.index]
-            self._left[block.index] = factor(cores[d - 1], block.phi(d - 1), left)
+            self._left[block.index] = block.factor(d - 1, cores[d - 1], left)
             return self._left[block.index], self._right[block.index][d]
         left = None
         for k in range(d):
-            left = factor(cores[k], block.phi(k), left)
+            left = block.factor(k, cores[k], left)
         right: list[Array | None] = [None]
         for k in range(len(cores) - 1, d, -1):
-            right.append(factor(cores[k], block.phi(k), right[-1]))
+            right.append(block.factor(k, cores[k], right[-1]))
         if self._keep:
             self._left[block.index], self._right[block.index] = None, right[::-1]
         return left, right[-1]
@@ -81,7 +79,7 @@ def core_system(
 ) -> CoreSystem:
     """Sum the least-squares problem of core ``d`` over the rows with the structured Gram."""
     D, engine = len(rows.bases), rows.engine
-    environments = environments or Environments(keep=False, engine=engine)
+    environments = environments or Environments(keep=False)
     additive = cores[D] if len(cores) > D else None
     if d == D:
         return _additive_system(rows, cores)
@@ -137,7 +135,7 @@ def sweep(rows: Rows, cores: Cores, beta: float, gamma: Cores) -> tuple[Cores, I
         New cores; objective after the sweep and relative gradient met during it.
     """
     size = 8 * rows.n_rows * cores[0].shape[0] * len(cores)
-    kept = Environments(rows.keeps_blocks and size <= rows.memory_budget, rows.engine)
+    kept = Environments(keep=rows.keeps_blocks and size <= rows.memory_budget)
     gradient = scale = 0.0
     rcond, rss = 1.0, 0.0
     for d in range(len(cores)):

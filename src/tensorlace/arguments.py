@@ -9,11 +9,13 @@ from tensorlace import config
 
 __all__ = ["CONSTRAINTS", "PAPER"]
 
+_AUTO = StrOptions({"auto"})
+
 CONSTRAINTS: dict[str, Any] = {
-    "rank": [Interval(Integral, 1, None, closed="left")],
-    "n_basis": [Interval(Integral, 1, None, closed="left"), "array-like"],
+    "rank": [Interval(Integral, 1, None, closed="left"), _AUTO],
+    "n_basis": [Interval(Integral, 1, None, closed="left"), "array-like", _AUTO],
     "basis": [StrOptions(set(config.BASES)), "array-like"],
-    "warp": [StrOptions(set(config.WARPS)), "array-like"],
+    "warp": [StrOptions({"auto", *config.WARPS}), "array-like"],
     "columns": [dict, None],
     "solver": [StrOptions({"auto", *config.SOLVERS})],
     "curvature": [StrOptions(set(config.CURVATURES))],
@@ -30,13 +32,15 @@ CONSTRAINTS: dict[str, Any] = {
         StrOptions(set(config.POLICIES)),
         Interval(Real, 0, None, closed="left"),
     ],
-    "prior_groups": [StrOptions(set(config.GROUPS))],
-    "n_members": [Interval(Integral, 1, None, closed="left")],
+    "prior_groups": [StrOptions({"auto", *config.GROUPS})],
+    "n_members": [Interval(Integral, 1, None, closed="left"), _AUTO],
     "max_sweeps": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],
-    "additive": ["boolean"],
+    "additive": ["boolean", _AUTO],
+    "rotate": ["boolean", _AUTO],
+    "time_budget": [Interval(Real, 0, None, closed="neither"), None],
     "row_dtype": [StrOptions({"float64", "float32"})],
     "engine": [StrOptions(set(config.ENGINES))],
     "grow_rows": [StrOptions({"auto"}), "boolean"],

@@ -9,6 +9,7 @@ import numpy as np
 from tensorlace.bases import Array, Basis, BSpline, Fourier, Indicator, Levels, Mask, Missing
 from tensorlace.errors import InputError
 from tensorlace.kinds import Categorical, Kind, Numeric, Periodic
+from tensorlace.rotation import Rotation
 from tensorlace.summaries import ColumnSummary, summarise_table
 from tensorlace.warps import Codes, Cyclic, Warp
 
@@ -78,14 +79,15 @@ class Column:
 @final
 @dataclass(frozen=True)
 class Columns:
-    """All columns of a table, in order."""
+    """All columns of a table, in order; with a rotation, its components come first."""
 
     columns: tuple[Column, ...]
+    rotation: Rotation | None = None
 
     @property
     def n_columns(self) -> int:
-        """``D``."""
-        return len(self.columns)
+        """Columns of the table; a rotation may leave fewer of them."""
+        return len(self.columns) if self.rotation is None else self.rotation.n_columns
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -94,7 +96,7 @@ class Columns:
 
     def variables(self, X: Array) -> Array:
         """Variable of each column: (N, D) gives (D, N), C-contiguous."""
-        self._check(X)
+        X = self._checked(X)
         U = np.empty(X.shape[::-1])
         for d, column in enumerate(self.columns):
             U[d] = column.variable(X[:, d])
@@ -102,18 +104,19 @@ class Columns:
 
     def outside(self, X: Array) -> Mask:
         """Tell which values of (N, D) lie beyond what their column saw in training."""
-        self._check(X)
+        X = self._checked(X)
         beyond = np.empty(X.shape, dtype=np.bool_)
         for d, column in enumerate(self.columns):
             beyond[:, d] = column.outside(X[:, d])
         return beyond
 
-    def _check(self, X: Array) -> None:
+    def _checked(self, X: Array) -> Array:
         if X.ndim != 2 or X.shape[1] != self.n_columns:
             raise InputError(
                 f"X has shape {X.shape}; the model has {self.n_columns} columns: give an array of "
                 f"shape (rows, {self.n_columns})"
             )
+        return X if self.rotation is None else self.rotation(X)
 
 
 def fit_columns(

@@ -38,6 +38,7 @@ __all__ = [
     "BASES",
     "CURVATURES",
     "GROUPS",
+    "PLAIN",
     "ENGINES",
     "POLICIES",
     "SOLVERS",
@@ -94,6 +95,16 @@ SOLVERS: Mapping[str, Solver] = {
 }
 ENGINES: Mapping[str, Engine] = {"numpy": NumPyEngine(), "compiled": CompiledEngine()}
 POLICIES: Mapping[str, Policy] = {"evidence": Evidence(), "vi": GammaVI()}
+
+PLAIN: Mapping[str, Any] = {
+    "rank": 4,
+    "n_basis": 6,
+    "warp": "mixed",
+    "prior_groups": "all",
+    "additive": False,
+    "rotate": False,
+}
+"""Values of arguments that are "auto" when ``rank`` is not."""
 
 _GAUSS_NEWTON_WORK, _GAUSS_NEWTON_SIZE = 2e10, 3000
 """Multiplications per dense step, and size of its system, up to which `solver="auto"` goes for a
@@ -165,13 +176,21 @@ class Config:
     engine: Engine
     grow_rows: bool | None
     additive: bool = False
+    rotate: bool = False
     kinds: tuple[Kind, ...] | None = None
 
     @classmethod
     def of(
         cls, params: Mapping[str, Any], n_columns: int, kinds: tuple[Kind, ...] | None = None
     ) -> Self:
-        """Turn the estimator's arguments into objects for a table of ``n_columns``."""
+        """Turn the estimator's arguments into objects for a table of ``n_columns``.
+
+        What is left to the data has a sensible fixed value here; see `search` for the choice.
+        """
+        params = {
+            k: PLAIN.get(k, v) if isinstance(v, str) and v == "auto" else v
+            for k, v in params.items()
+        }
         return cls(
             rank=params["rank"],
             n_basis=spread("n_basis", params["n_basis"], None, n_columns),
@@ -189,6 +208,7 @@ class Config:
             engine=ENGINES[params["engine"]],
             grow_rows=None if params["grow_rows"] == "auto" else bool(params["grow_rows"]),
             additive=params["additive"],
+            rotate=params["rotate"],
             kinds=kinds,
         )
 

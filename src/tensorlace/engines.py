@@ -36,6 +36,12 @@ class Engine(ABC):
     def products(self, basis: Basis, u: Array, weight: Array | None, dtype: npt.DTypeLike) -> Array:
         """``psi`` times row weights as (n, S'), see `gram.padded`."""
 
+    def evaluate(
+        self, basis: Basis, u: Array, V: Array, times: Array | None, dtype: npt.DTypeLike
+    ) -> Array:
+        """`factor` straight from a variable, to the bits of ``features`` and ``factor``."""
+        return self.factor(V, self.features(basis, u, dtype), times)
+
     @abstractmethod
     def factor(self, V: Array, phi: Array, times: Array | None) -> Array:
         """``(V phi) * times`` (R, n) from a core (R, I), features (I, n) and (R, n) or None."""

@@ -1,25 +1,21 @@
 """The scikit-learn estimator and nothing else: arguments in, attributes out."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y, check_consistent_length
 
-from tensorlace import config
 from tensorlace.arguments import CONSTRAINTS, PAPER
 from tensorlace.cluster import DaskPieces, collection_pieces, is_collection
 from tensorlace.errors import InputError
-from tensorlace.fitting import fit_machines
 from tensorlace.kinds import Kind
 from tensorlace.machines import KernelMachine
 from tensorlace.predictions import PredictsDistributions
-from tensorlace.reporting import progress_printer, warn_about
+from tensorlace.reporting import as_frame, warn_about
 from tensorlace.rows import MEMORY_BUDGET
 from tensorlace.sources import ArraySource, RowSource, open_source
 from tensorlace.streaming import Pieces
@@ -30,6 +26,7 @@ from tensorlace.tables import (
     remember_columns,
     row_weights,
 )
+from tensorlace.training import train
 
 __all__ = ["TNKMRegressor"]
 
@@ -44,14 +41,16 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    rank : int, default=4
-        Number R of products.
-    n_basis : int or sequence of int, default=6
+    rank : int or "auto", default=4
+        Number R of products. "auto" fits many candidates that differ in all arguments that are
+        "auto", ranks them by evidence or on held-out rows, and predicts with a mixture of the best.
+        With a number, other arguments that are "auto" have the fixed values in brackets.
+    n_basis : int, sequence of int or "auto", default="auto" (6)
         Basis functions I per column; one number, or one per column.
     basis : str or sequence of str, default="cosine"
         "cosine", "sine", "fourier", "chebyshev", "legendre", "polynomial", "unit_polynomial" (the
         paper's), "bspline" or "indicator"; one name, or one per column.
-    warp : str or sequence of str, default="mixed"
+    warp : str or sequence of str, default="auto" ("mixed")
         How a column is brought to the home interval of its basis: "minmax", "quantile", "mixed"
         (half of each), "standardise" (for the polynomial bases) or "identity".
     columns : dict or None, default=None
@@ -78,12 +77,17 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         1 / noise variance, in units of y; or how to find it.
     prior_precision : "evidence", "vi" or float, default="evidence"
         Precision of the weights for a target of unit variance, or how to find it; 0 is flat.
-    prior_groups : {"all", "column", "order", "column_order", "rank"}, default="all"
-        Weights that share a prior precision: all of them, those of a column, of an order of basis
-        function, of both, or of a rank-one term.
-    additive : bool, default=False
+    prior_groups : str, default="auto" ("all")
+        Weights that share a prior precision: "all" of them, those of a "column", of an "order" of
+        basis function, of both ("column_order"), or of a rank-one term ("rank").
+    additive : bool or "auto", default="auto" (False)
         Add a sum of one-column functions to the sum of products.
-    n_members : int, default=1
+    rotate : bool or "auto", default="auto" (False)
+        Replace the columns of numbers by their principal components.
+    time_budget : float or None, default=None
+        Seconds that ``rank="auto"`` may take, by a cost model and not by the clock, so that a busy
+        machine chooses the same. None: half a minute for hundreds of rows, minutes for thousands.
+    n_members : int or "auto", default="auto" (1)
         Independent restarts; predictions are their mixture.
     max_sweeps : int, default=300
         Largest number of solver steps.
@@ -141,10 +145,10 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        rank: int = 4,
-        n_basis: int | Sequence[int] = 6,
+        rank: int | str = 4,
+        n_basis: int | str | Sequence[int] = "auto",
         basis: str | Sequence[str] = "cosine",
-        warp: str | Sequence[str] = "mixed",
+        warp: str | Sequence[str] = "auto",
         columns: dict[Any, Kind] | None = None,
         solver: str = "auto",
         curvature: str = "ggn",
@@ -155,9 +159,11 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         relative_threshold: bool = False,
         noise_precision: str | float = "evidence",
         prior_precision: str | float = "evidence",
-        prior_groups: str = "all",
-        additive: bool = False,
-        n_members: int = 1,
+        prior_groups: str = "auto",
+        additive: bool | str = "auto",
+        rotate: bool | str = "auto",
+        time_budget: float | None = None,
+        n_members: int | str = "auto",
         max_sweeps: int = 300,
         tol: float = 1e-6,
         random_state: Any = None,
@@ -184,6 +190,8 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
         self.prior_precision = prior_precision
         self.prior_groups = prior_groups
         self.additive = additive
+        self.rotate = rotate
+        self.time_budget = time_budget
         self.n_members = n_members
         self.max_sweeps = max_sweeps
         self.tol = tol
@@ -267,28 +275,22 @@ class TNKMRegressor(PredictsDistributions, RegressorMixin, BaseEstimator):
     def _fit(self, table: RowSource | Pieces, checkpoint: Path | None) -> Self:
         rng = check_random_state(self.random_state)
         self.kinds_ = dict(zip(table.names, self._encoding.kinds, strict=True))
-        seeds = [int(s) for s in rng.randint(2**31 - 1, size=self.n_members)]
+        params = self.get_params(deep=False)
+        found = train(params, table, self._encoding.kinds, rng=rng, checkpoint=checkpoint)
         self._draw_seed = int(rng.randint(2**31 - 1))
-        self.machines_: tuple[KernelMachine, ...] = fit_machines(
-            config.Config.of(self.get_params(deep=False), len(table.names), self._encoding.kinds),
-            table,
-            seeds=seeds,
-            threads=effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs),
-            memory_budget=self.memory_budget,
-            checkpoint=checkpoint,
-            progress=partial(
-                progress_printer,
-                verbose=self.verbose,
-                n_members=self.n_members,
-                n_rows=table.n_rows,
-                max_steps=self.max_sweeps,
-            ),
-        )
+        self.machines_: tuple[KernelMachine, ...] = found.machines
+        self.weights_ = found.weights
+        self.search_results_ = as_frame(found.results)
         fits = [machine.fit for machine in self.machines_]
         scale = self.machines_[0].target.scale
-        self.log_evidence_ = float(np.mean([f.log_evidence for f in fits]))
-        self.noise_precision_ = float(np.mean([f.beta for f in fits])) / scale / scale
+        self.log_evidence_ = float(
+            np.average([f.log_evidence for f in fits], weights=self.weights_)
+        )
+        precision = np.average([f.beta for f in fits], weights=self.weights_)
+        self.noise_precision_ = float(precision) / scale / scale
         self.n_iter_ = max(f.n_steps for f in fits)
         self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
-        warn_about(fits, tol=self.tol, full=self.curvature == "full" and self.threshold is None)
+        if not found.results:  # candidates stop early on purpose
+            full = self.curvature == "full" and self.threshold is None
+            warn_about(fits, tol=self.tol, full=full)
         return self

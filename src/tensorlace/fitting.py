@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -14,14 +15,17 @@ from tensorlace.columns import Columns, columns_from_summaries
 from tensorlace.config import Config
 from tensorlace.errors import InputError
 from tensorlace.inference import Progress, infer
+from tensorlace.kinds import Kind, Numeric
 from tensorlace.machines import KernelMachine
 from tensorlace.networks import initialise
+from tensorlace.rotation import Rotation, Scatter
 from tensorlace.rows import MEMORY_BUDGET, MemoryRows, Rows
 from tensorlace.sources import ArraySource, Chunk, RowSource
 from tensorlace.streaming import LocalPieces, Pieces, StreamedRows
 from tensorlace.subsample import gather
 from tensorlace.summaries import (
     LEAF_ROWS,
+    ColumnSummary,
     TableSummary,
     merge_tables,
     summarise_leaf,
@@ -67,14 +71,7 @@ def fit_machines(
     try:
         *summaries, y = pieces.reduce(_Summarise.of(table), merge_tables)
         target = Standardise.from_summary(y)
-        columns = columns_from_summaries(
-            tuple(summaries),
-            n_basis=config.n_basis,
-            bases=config.bases,
-            warps=config.warps,
-            names=table.names,
-            kinds=config.kinds,
-        )
+        columns = _columns(config, table, pieces, summaries)
         settings = config.settings(columns.sizes, table.n_rows, target.scale)
         constants = [column.basis.constant() for column in columns.columns]
         # a block's Jacobian, P × n, should stay below 128 MB
@@ -116,6 +113,51 @@ def fit_machines(
         pieces.close()
 
 
+def _columns(
+    config: Config,
+    table: RowSource | Pieces,
+    pieces: Pieces,
+    summaries: Sequence[ColumnSummary],
+) -> Columns:
+    """Warps and bases of all columns, after a rotation if there is one."""
+    D = len(table.names)
+    kinds = config.kinds or (Numeric(),) * D
+    order, names, rotation = list(range(D)), table.names, None
+    scatter = _scatter(summaries, kinds) if config.rotate else None
+    if scatter is not None:
+        rotation = Rotation.of(scatter, pieces.reduce(scatter, Scatter.add), D)
+        # a component is a number like the columns that it is made of
+        order = [int(rotation.which[0])] * rotation.n_components + rotation.others.tolist()
+        parts = (f"component {k}" for k in range(rotation.n_components))
+        names = (*parts, *(table.names[d] for d in rotation.others))
+        summarise = _Summarise((*names, table.target), _Summarise.of(table).missing, rotation)
+        summaries = pieces.reduce(summarise, merge_tables)[:-1]
+    columns = columns_from_summaries(
+        tuple(summaries),
+        n_basis=tuple(config.n_basis[d] for d in order),
+        bases=tuple(config.bases[d] for d in order),
+        warps=tuple(config.warps[d] for d in order),
+        names=names,
+        kinds=tuple(kinds[d] for d in order),
+    )
+    return replace(columns, rotation=rotation)
+
+
+def _scatter(summaries: Sequence[ColumnSummary], kinds: Sequence[Kind]) -> Scatter | None:
+    """Sums that a rotation of the complete columns of numbers needs; None if there are not two."""
+    which = [
+        d
+        for d, (s, kind) in enumerate(zip(summaries, kinds, strict=True))
+        if isinstance(kind, Numeric) and not (s.constant or s.missing)
+    ]
+    if len(which) < 2:
+        return None
+    chosen = [summaries[d] for d in which]
+    mean = np.array([float(s.frame.backward(np.array([s.mean]))[0]) for s in chosen])
+    scale = np.array([np.ldexp(np.sqrt(s.m2 / s.n), s.frame.exponent) for s in chosen])
+    return Scatter(np.array(which), mean, scale)
+
+
 def _whole(
     table: RowSource | Pieces,
     columns: Columns,
@@ -154,8 +196,10 @@ def _parts(
 class _Summarise:
     """Summaries of all columns of a piece and, last, of its target. Picklable."""
 
-    def __init__(self, names: tuple[str, ...], missing: bool) -> None:
-        self._names, self._missing = names, missing
+    def __init__(
+        self, names: tuple[str, ...], missing: bool, rotation: Rotation | None = None
+    ) -> None:
+        self._names, self.missing, self._rotation = names, missing, rotation
 
     @classmethod
     def of(cls, table: RowSource | Pieces) -> Self:
@@ -163,13 +207,14 @@ class _Summarise:
         return cls((*table.names, table.target), missing)
 
     def __call__(self, chunk: Chunk) -> TableSummary:
-        table, weight = np.column_stack([chunk.X, chunk.y]), chunk.weight
+        X = chunk.X if self._rotation is None else self._rotation(chunk.X)
+        table, weight = np.column_stack([X, chunk.y]), chunk.weight
         leaves = (
             summarise_leaf(
                 table[a : a + LEAF_ROWS],
                 None if weight is None else weight[a : a + LEAF_ROWS],
                 self._names,
-                missing=self._missing,
+                missing=self.missing,
             )
             for a in range(0, len(table), LEAF_ROWS)
         )

@@ -33,6 +33,7 @@ class PredictsDistributions(ABC):
     """
 
     machines_: tuple[KernelMachine, ...]
+    weights_: Array
     predictive: str
     n_draws: int
     n_jobs: int | None
@@ -49,7 +50,8 @@ class PredictsDistributions(ABC):
         if self.predictive == "sampled":
             return self.predict_dist(X).mean
         table, threads = self._table(X), self._threads()
-        return np.mean([machine.mean(table, threads) for machine in self.machines_], axis=0)
+        means = (machine.mean(table, threads) for machine in self.machines_)
+        return np.asarray(sum(w * mean for w, mean in zip(self.weights_, means, strict=True)))
 
     def predict_dist(self, X: Any) -> Distribution:
         """Predictive distributions of n rows, a `Normal` or a `Mixture`."""
@@ -61,7 +63,7 @@ class PredictsDistributions(ABC):
             else:
                 rng = np.random.default_rng([self._draw_seed, k])
                 parts.append(machine.sampled(table, self.n_draws, rng, threads))
-        return parts[0] if len(parts) == 1 else Mixture.of(parts)
+        return parts[0] if len(parts) == 1 else Mixture.of(parts, self.weights_)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
         """Central predictive interval: lower (n,), upper (n,)."""
@@ -75,9 +77,8 @@ class PredictsDistributions(ABC):
         """Draws of new targets (n, n_samples); a column is one joint draw over all rows."""
         table = self._table(X)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        counts = np.bincount(
-            rng.integers(len(self.machines_), size=n_samples), minlength=len(self.machines_)
-        )
+        picks = rng.choice(len(self.machines_), size=n_samples, p=self.weights_)
+        counts = np.bincount(picks, minlength=len(self.machines_))
         linearized = self.predictive == "linearized"
         draws = []
         for machine, count in zip(self.machines_, counts, strict=True):

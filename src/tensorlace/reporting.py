@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,7 +13,7 @@ from tensorlace.errors import CurvatureWarning, IllConditionedWarning
 from tensorlace.inference import Fitted, Progress
 from tensorlace.solver import Info
 
-__all__ = ["progress_printer", "warn_about"]
+__all__ = ["as_frame", "progress_printer", "warn_about"]
 
 _TO_CALLER_OF_FIT = 6
 _QUIET_SECONDS = 2.0
@@ -70,6 +71,18 @@ def _duration(seconds: float) -> str:
         return f"{whole} s"
     minutes, hours = whole // 60, whole // 3600
     return f"{minutes}:{whole % 60:02d} min" if not hours else f"{hours}:{minutes % 60:02d} h"
+
+
+def as_frame(results: list[dict[str, Any]]) -> Any:
+    """Rows of results as a data frame, best first, where pandas is installed; else as they are."""
+    if not results:
+        return None
+    results = sorted(results, key=lambda row: (-row["weight"], -row["log_evidence"]))
+    try:
+        import pandas as pd
+    except ImportError:
+        return results
+    return pd.DataFrame(results)
 
 
 def warn_about(fits: Sequence[Fitted], *, tol: float, full: bool) -> None:

@@ -79,6 +79,12 @@ class Block:
             lambda: self._engine.products(self._bases[d], self._u[d], self.weight, self.dtype),
         )
 
+    def factor(self, d: int, V: Array, times: Array | None) -> Array:
+        """Values ``V phi`` (R, n) of the functions of column d, times ``times``."""
+        if self._keep:
+            return self._engine.factor(V, self.phi(d), times)
+        return self._engine.evaluate(self._bases[d], self._u[d], V, times, self.dtype)
+
     def features(self) -> list[Array]:
         """``phi`` of all columns."""
         return [self.phi(d) for d in range(len(self._bases))]

@@ -44,25 +44,39 @@ class CompiledEngine(Engine):
         """Cosines by rotation, anything else as the basis does it."""
         if not isinstance(basis, Cosine):
             return NUMPY.features(basis, u, dtype)
-        c, s = _on_circle(u)
         phi: Array = np.empty((basis.n, len(u)), dtype=dtype)
-        arrays = (c, s, basis.amplitude())
+        arrays = (np.ascontiguousarray(u), _amplitude(basis))
         _routine("cosines", phi.dtype)(*map(_address, arrays), *phi.shape, _address(phi))
         return phi
+
+    def evaluate(
+        self, basis: Basis, u: Array, V: Array, times: Array | None, dtype: npt.DTypeLike
+    ) -> Array:
+        """Cosines never leave first-level cache."""
+        if not isinstance(basis, Cosine):
+            return super().evaluate(basis, u, V, times, dtype)
+        V = np.ascontiguousarray(V, dtype=dtype)
+        out: Array = np.empty((len(V), len(u)), dtype=dtype)
+        work = np.empty(basis.n * _CHUNK_ROWS, dtype=dtype)
+        arrays = (np.ascontiguousarray(u), _amplitude(basis), V, times)
+        _routine("cosine_factor", out.dtype)(
+            *map(_address, arrays), *V.shape, len(u), _address(work), _address(out)
+        )
+        return out
 
     def products(self, basis: Basis, u: Array, weight: Array | None, dtype: npt.DTypeLike) -> Array:
         """Cosines by rotation, anything else as the basis does it."""
         if not isinstance(basis, Cosine):
             return NUMPY.products(basis, u, weight, dtype)
-        c, s = _on_circle(u)
         lanes, S = 64 // np.dtype(dtype).itemsize, 2 * basis.n - 1
         psi: Array = np.empty((len(u), -(-S // lanes) * lanes), dtype=dtype)
         ones = np.zeros(psi.shape[1])
         ones[:S] = 1.0
         work = np.empty(psi.shape[1] * _CHUNK_ROWS, dtype=dtype)
         weight = None if weight is None else np.ascontiguousarray(weight)
+        arrays = (np.ascontiguousarray(u), ones, weight)
         _routine("cosine_products", psi.dtype)(
-            *map(_address, (c, s, ones, weight)), *psi.shape[::-1], *map(_address, (work, psi))
+            *map(_address, arrays), *psi.shape[::-1], *map(_address, (work, psi))
         )
         return psi
 
@@ -106,9 +120,9 @@ class CompiledEngine(Engine):
         return 1024
 
 
-def _on_circle(u: Array) -> tuple[Array, Array]:
-    angle = np.pi * np.clip(u, 0.0, 1.0)
-    return np.cos(angle), np.sin(angle)
+@lru_cache(maxsize=64)
+def _amplitude(basis: Cosine) -> Array:
+    return basis.amplitude()
 
 
 def _address(a: Array | None) -> int | None:
@@ -123,8 +137,9 @@ def _routine(name: str, dtype: np.dtype[Any]) -> Any:
     routine.restype = None
     routine.argtypes = {
         "factor": [pointer] * 3 + [size] * 3 + [pointer],
-        "cosines": [pointer] * 3 + [size] * 2 + [pointer],
-        "cosine_products": [pointer] * 4 + [size] * 2 + [pointer] * 2,
+        "cosines": [pointer] * 2 + [size] * 2 + [pointer],
+        "cosine_factor": [pointer] * 4 + [size] * 3 + [pointer] * 2,
+        "cosine_products": [pointer] * 3 + [size] * 2 + [pointer] * 2,
         "core": [pointer] * 7 + [size] * 4 + [pointer] * 5,
     }[name]
     return routine

@@ -17,6 +17,24 @@
 #define REGISTERS 12
 #endif
 #define CHUNK_ROWS 64
+#define PI 3.14159265358979323846
+#define TERMS 12
+/* Taylor coefficients of sin(x) / x and cos(x) in x^2: enough to the last digit up to pi / 2. */
+static const double SINE[TERMS] = {
+    1.0 / 1.0, -1.0 / 6.0, 1.0 / 120.0, -1.0 / 5040.0, 1.0 / 362880.0, -1.0 / 39916800.0,
+    1.0 / 6227020800.0, -1.0 / 1307674368000.0, 1.0 / 355687428096000.0,
+    -1.0 / 121645100408832000.0, 1.0 / 51090942171709440000.0, -1.0 / 25852016738884978212864.0,
+};
+static const double COSINE[TERMS] = {
+    1.0 / 1.0, -1.0 / 2.0, 1.0 / 24.0, -1.0 / 720.0, 1.0 / 40320.0, -1.0 / 3628800.0,
+    1.0 / 479001600.0, -1.0 / 87178291200.0, 1.0 / 20922789888000.0, -1.0 / 6402373705728000.0,
+    1.0 / 2432902008176640000.0, -1.0 / 1124000727777607680000.0,
+};
+#if defined(__clang__)
+#define OPAQUE __attribute__((noinline)) static
+#else
+#define OPAQUE __attribute__((noipa)) static
+#endif
 #define INLINE static inline __attribute__((always_inline))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -124,16 +142,19 @@ INLINE long NAME(product)(const REAL *V, const REAL *phi, long I, long ldp, long
     return k;
 }
 
+/* Opaque to the optimiser: wherever it is called from, the same bits. */
+OPAQUE REAL NAME(dot)(const REAL *V, const REAL *phi, long I, long ldp) {
+    REAL sum = 0;
+    for (long i = 0; i < I; i++) sum += phi[i * ldp] * V[i];
+    return sum;
+}
+
 INLINE void NAME(some_factors)(const REAL *V, const REAL *phi, long I, long ldp, long n, REAL *F,
                                long ld, const int rows) {
     long k = NAME(product)(V, phi, I, ldp, 0, n, F, ld, rows, 4);
     k = NAME(product)(V, phi, I, ldp, k, n, F, ld, rows, 1);
     for (; k < n; k++)
-        for (int r = 0; r < rows; r++) {
-            REAL sum = 0;
-            for (long i = 0; i < I; i++) sum += phi[i * ldp + k] * V[r * I + i];
-            F[r * ld + k] = sum;
-        }
+        for (int r = 0; r < rows; r++) F[r * ld + k] = NAME(dot)(V + r * I, phi + k, I, ldp);
 }
 
 INLINE void NAME(factors)(const REAL *V, const REAL *phi, long R, long I, long ldp, long n, REAL *F,
@@ -237,11 +258,25 @@ void NAME(core)(const REAL *left, const REAL *right, const REAL *V, const REAL *
     *rss = squares;
 }
 
-/* out (I, ld) = a_k cos(k theta) for n rows from cos and sin of theta: one rotation per function. */
-INLINE void NAME(rotate)(const double *c1, const double *s1, const double *a, long I, long n,
-                         REAL *out, long ld) {
-    double c[CHUNK_ROWS], s[CHUNK_ROWS];
-    for (long i = 0; i < n; i++) c[i] = 1, s[i] = 0;
+/* out (I, ld) = a_k cos(k pi u) for n rows with u clipped to [0, 1]: one rotation per function.
+ * Opaque to the optimiser: wherever it is called from, the same bits. */
+OPAQUE void NAME(rotate)(const double *u, const double *a, long I, long n, REAL *out, long ld) {
+    double c1[CHUNK_ROWS], s1[CHUNK_ROWS], c[CHUNK_ROWS], s[CHUNK_ROWS];
+    for (long i = 0; i < n; i++) {
+        const double t = u[i] < 0 ? 0 : u[i] > 1 ? 1 : u[i];
+        /* cos(pi t) = -sin(x), sin(pi t) = cos(x) with |x| <= pi / 2 */
+        const double x = PI * (t - 0.5), q = x * x;
+        double sine = 0, cosine = 0;
+#pragma GCC unroll 12
+        for (int k = TERMS - 1; k >= 0; k--) {
+            sine = sine * q + SINE[k];
+            cosine = cosine * q + COSINE[k];
+        }
+        c1[i] = -(sine * x);
+        s1[i] = cosine;
+        c[i] = 1;
+        s[i] = 0;
+    }
     for (long k = 0; k < I; k++) {
         REAL *to = out + k * ld;
         const double scale = a[k];
@@ -255,19 +290,32 @@ INLINE void NAME(rotate)(const double *c1, const double *s1, const double *a, lo
 }
 
 /* phi (I, n) of a cosine basis with amplitudes a. */
-void NAME(cosines)(const double *c1, const double *s1, const double *a, long I, long n, REAL *phi) {
+void NAME(cosines)(const double *u, const double *a, long I, long n, REAL *phi) {
     for (long start = 0; start < n; start += CHUNK_ROWS) {
         const long m = n - start < CHUNK_ROWS ? n - start : CHUNK_ROWS;
-        NAME(rotate)(c1 + start, s1 + start, a, I, m, phi + start, n);
+        NAME(rotate)(u + start, a, I, m, phi + start, n);
+    }
+}
+
+/* out (R, n) = (V phi) * times without phi in memory; times may be NULL; work holds I CHUNK_ROWS. */
+void NAME(cosine_factor)(const double *u, const double *a, const REAL *V, const REAL *times, long R,
+                         long I, long n, REAL *work, REAL *out) {
+    for (long start = 0; start < n; start += CHUNK_ROWS) {
+        const long m = n - start < CHUNK_ROWS ? n - start : CHUNK_ROWS;
+        NAME(rotate)(u + start, a, I, m, work, CHUNK_ROWS);
+        NAME(factors)(V, work, R, I, CHUNK_ROWS, m, out + start, n);
+        if (times)
+            for (long r = 0; r < R; r++)
+                for (long k = 0; k < m; k++) out[r * n + start + k] *= times[r * n + start + k];
     }
 }
 
 /* psi (n, S) of a cosine basis: amplitudes a (zero where psi is padded) times row weights. */
-void NAME(cosine_products)(const double *c1, const double *s1, const double *a,
-                           const double *weight, long S, long n, REAL *work, REAL *psi) {
+void NAME(cosine_products)(const double *u, const double *a, const double *weight, long S, long n,
+                           REAL *work, REAL *psi) {
     for (long start = 0; start < n; start += CHUNK_ROWS) {
         const long m = n - start < CHUNK_ROWS ? n - start : CHUNK_ROWS;
-        NAME(rotate)(c1 + start, s1 + start, a, S, m, work, CHUNK_ROWS);
+        NAME(rotate)(u + start, a, S, m, work, CHUNK_ROWS);
         for (long i = 0; i < m; i++) {
             const REAL w = weight ? (REAL)weight[start + i] : 1;
             REAL *to = psi + (start + i) * S;

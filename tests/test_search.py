@@ -1,0 +1,184 @@
+"""The model that chooses itself."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import BayesianRidge
+
+from oracles import error
+from tensorlace import TNKMRegressor
+from tensorlace.candidates import cost, plan
+from tensorlace.errors import InputError
+from tensorlace.rotation import Rotation, Scatter
+from tensorlace.search import greedy, mixture_log_score
+from tensorlace.sources import Chunk, NpySource
+
+
+def table(n=150, seed=0, D=3):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, D))
+    return X, np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(n)
+
+
+def auto(**settings):
+    return TNKMRegressor(rank="auto", time_budget=1.0, random_state=0, **settings)
+
+
+def test_plans_are_reproducible_and_fit_the_budget():
+    for n in (20, 300, 5000):
+        for budget in (1.0, 10.0, 100.0):
+            chosen = plan(n, 8, budget, 2)
+            assert chosen == plan(n, 8, budget, 2)
+            assert len(set(chosen)) == len(chosen) >= 3
+            total = sum(cost(c.rank, c.n_basis, 8, n, c.additive) for c in chosen[3:])
+            assert total <= 2 * budget
+
+
+def test_more_budget_means_more_candidates():
+    sizes = [len(plan(1000, 8, budget, 2)) for budget in (1, 10, 100)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+
+
+def test_greedy_picks_what_helps_the_mixture():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(6, 40))
+    counts = greedy(scores, None, 5)
+    assert counts.sum() == 5
+    # by brute force: each pick is the best one given those before
+    order: list[int] = []
+    for _ in range(5):
+        trials = [
+            mixture_log_score(
+                scores[[*order, k]], np.full(len(order) + 1, 1 / (len(order) + 1))
+            ).sum()
+            for k in range(6)
+        ]
+        order.append(int(np.argmax(trials)))
+    np.testing.assert_array_equal(np.bincount(order, minlength=6), counts)
+
+
+def test_weights_of_held_out_rows_are_repetitions():
+    rng = np.random.default_rng(1)
+    scores, times = rng.normal(size=(5, 30)), rng.integers(1, 4, 30)
+    once = greedy(scores, times.astype(float), 4)
+    np.testing.assert_array_equal(once, greedy(scores.repeat(times, axis=1), None, 4))
+
+
+def test_a_choice_is_a_mixture_that_predicts():
+    X, y = table()
+    model = auto().fit(X, y)
+    results = model.search_results_
+    assert len(model.machines_) == len(model.weights_) == np.sum(results["weight"] > 0)
+    assert model.weights_.sum() == pytest.approx(1)
+    held, target = table(500, seed=1)
+    mean, std = model.predict(held, return_std=True)
+    assert np.sqrt(np.mean((mean - target) ** 2)) < 0.2
+    assert error(model.predict(held), mean) < 1e-14
+    assert 0.9 < np.mean(np.abs(target - mean) < 1.96 * std) <= 1.0
+
+
+def test_the_same_again_and_with_other_threads():
+    X, y = table(80)
+    a, b = auto(n_jobs=1, n_members=3), auto(n_jobs=1, n_members=3)
+    np.testing.assert_array_equal(a.fit(X, y).predict(X), b.fit(X, y).predict(X))
+
+
+def test_hold_out_on_more_rows():
+    X, y = table(900)
+    model = auto(n_members=4).fit(X, y)
+    assert np.all(np.isfinite(model.search_results_["held_out_log_score"]))
+    assert len(model.machines_) <= 4
+
+
+def test_what_the_user_gives_is_kept():
+    X, y = table(60)
+    results = auto(warp="quantile", n_basis=4, rotate=False).fit(X, y).search_results_
+    assert set(results["warp"]) == {"quantile"}
+    assert set(results["n_basis"]) == {4}
+    assert not results["rotate"].any()
+
+
+def test_refused():
+    X, y = table(30)
+    with pytest.raises(InputError, match="per column needs a rank"):
+        auto(n_basis=[3, 3, 3]).fit(X, y)
+
+
+def test_checkpoint_needs_a_rank(tmp_path):
+    X, y = table(60)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    source = NpySource(tmp_path / "X.npy", tmp_path / "y.npy")
+    with pytest.raises(InputError, match="keeps no checkpoint"):
+        auto().fit_rows(source, checkpoint=tmp_path / "fit")
+    on_disk, in_memory = auto(n_members=2, n_jobs=1), auto(n_members=2, n_jobs=1)
+    on_disk.fit_rows(source)
+    np.testing.assert_array_equal(on_disk.predict(X), in_memory.fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("n", [5, 10, 20])
+def test_few_rows(n):
+    X, y = table(n)
+    mean, std = auto().fit(X, y).predict(X, return_std=True)
+    assert np.all(np.isfinite(mean))
+    assert np.all((std > 0) & (std < 10 * np.std(y)))
+
+
+def test_noise_alone():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(1200, 4)), rng.standard_normal(1200)
+    dist = auto().fit(X[:200], y[:200]).predict_dist(X[200:])
+    trivial = 0.5 * np.log(2 * np.pi * y[:200].var()) + 0.5 * np.mean(
+        (y[200:] - y[:200].mean()) ** 2 / y[:200].var()
+    )
+    assert -dist.logpdf(y[200:]).mean() < trivial + 0.1
+
+
+def test_linear_data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1400, 5))
+    y = X @ rng.standard_normal(5) + 0.5 * rng.standard_normal(1400)
+    dist = auto().fit(X[:300], y[:300]).predict_dist(X[300:])
+    mean, std = BayesianRidge().fit(X[:300], y[:300]).predict(X[300:], return_std=True)
+    theirs = np.mean(0.5 * ((y[300:] - mean) / std) ** 2 + np.log(std) + 0.5 * np.log(2 * np.pi))
+    assert -dist.logpdf(y[300:]).mean() < theirs + 0.1
+
+
+def chunk(X, weight=None, first_row=0):
+    return Chunk(X, np.zeros(len(X)), weight, first_row)
+
+
+def test_rotation_whitens():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 4)) @ rng.standard_normal((4, 4)) * [1, 10, 1e3, 1e-3] + 5
+    weight = rng.integers(0, 3, 500).astype(float)
+    which = np.array([0, 2, 3])
+    scatter = Scatter(which, X[0, which], X[:, which].std(axis=0))
+    pieces = [chunk(X[:200], weight[:200]), chunk(X[200:], weight[200:])]
+    rotation = Rotation.of(scatter, Scatter.add(*map(scatter, pieces)), 4)
+    T = rotation(X)
+    assert T.shape == (500, 4)
+    np.testing.assert_array_equal(T[:, 3], X[:, 1])
+    repeated = T[:, :3].repeat(weight.astype(int), axis=0)
+    assert np.max(np.abs(repeated.mean(axis=0))) < 1e-9
+    assert error(np.cov(repeated.T, bias=True), np.eye(3)) < 1e-9
+
+
+def test_rotation_drops_directions_without_variance():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 2))
+    X = np.column_stack([X, X.sum(axis=1)])
+    scatter = Scatter(np.arange(3), np.zeros(3), np.ones(3))
+    assert Rotation.of(scatter, scatter(chunk(X)), 3).n_components == 2
+
+
+def test_a_rotated_fit_predicts_with_fewer_columns():
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((400, 2))
+    X = np.column_stack([Z, Z @ [1.0, 2.0], np.ones(400)])
+    y = np.sin(Z[:, 0]) + 0.05 * rng.standard_normal(400)
+    model = TNKMRegressor(rank=3, rotate=True, tol=1e-3, random_state=0).fit(X, y)
+    columns = model.machines_[0].columns
+    assert [c.name for c in columns.columns] == ["component 0", "component 1", "column 3"]
+    assert np.sqrt(np.mean((model.predict(X) - np.sin(Z[:, 0])) ** 2)) < 0.05
+    assert model.extrapolated(X + np.array([100.0, 0, 0, 0])).all()
