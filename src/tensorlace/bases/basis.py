@@ -23,6 +23,7 @@ __all__ = [
     "harmonics",
     "nearest_constant",
     "powers",
+    "without_traces",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -184,6 +185,17 @@ def harmonics(theta: Array, n: int) -> npt.NDArray[np.complex128]:
     z.real = np.cos(theta)
     z.imag = np.sin(theta)
     return powers(z, n)
+
+
+def without_traces(a: Array) -> Array:
+    """Amplitudes (I,) with those that mean nothing set to zero.
+
+    Their products would be subnormal numbers, on which arithmetic is many times slower.
+
+    >>> without_traces(np.array([1.0, 1e-20, 1e-200]))
+    array([1.e+00, 1.e-20, 0.e+00])
+    """
+    return np.where(np.abs(a) < 1e-150, 0.0, a)
 
 
 def degree_closure(n: int) -> Array:

@@ -12,6 +12,7 @@ from tensorlace.bases.basis import (
     first,
     frequency_closure,
     harmonics,
+    without_traces,
 )
 
 __all__ = ["Cosine"]
@@ -82,4 +83,4 @@ class Cosine(Basis):
         l = self.lengthscale or 0.0
         a: Array = np.sqrt(2.0) * np.exp(-((i * np.pi * l) ** 2) / 4.0)
         a[0] = 1.0
-        return a
+        return without_traces(a)

@@ -5,7 +5,14 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from tensorlace.bases.basis import Array, Basis, check_lengthscale, harmonics, nearest_constant
+from tensorlace.bases.basis import (
+    Array,
+    Basis,
+    check_lengthscale,
+    harmonics,
+    nearest_constant,
+    without_traces,
+)
 
 __all__ = ["Sine"]
 
@@ -71,7 +78,7 @@ class Sine(Basis):
         l = self.lengthscale
         # The root is taken inside the exponential: half the exponent underflows later.
         a: Array = np.sqrt(np.sqrt(2.0 * np.pi) * l) * np.exp(-((np.pi * w * l / 2.0) ** 2) / 4.0)
-        return a
+        return without_traces(a)
 
 
 def _angle(u: Array) -> Array:
