@@ -141,7 +141,7 @@ def test_linear_data():
     dist = auto().fit(X[:300], y[:300]).predict_dist(X[300:])
     mean, std = BayesianRidge().fit(X[:300], y[:300]).predict(X[300:], return_std=True)
     theirs = np.mean(0.5 * ((y[300:] - mean) / std) ** 2 + np.log(std) + 0.5 * np.log(2 * np.pi))
-    assert -dist.logpdf(y[300:]).mean() < theirs + 0.1
+    assert -dist.logpdf(y[300:]).mean() < theirs + 0.03
 
 
 def chunk(X, weight=None, first_row=0):
@@ -180,5 +180,5 @@ def test_a_rotated_fit_predicts_with_fewer_columns():
     model = TNKMRegressor(rank=3, rotate=True, tol=1e-3, random_state=0).fit(X, y)
     columns = model.machines_[0].columns
     assert [c.name for c in columns.columns] == ["component 0", "component 1", "column 3"]
-    assert np.sqrt(np.mean((model.predict(X) - np.sin(Z[:, 0])) ** 2)) < 0.05
+    assert np.sqrt(np.mean((model.predict(X) - np.sin(Z[:, 0])) ** 2)) < 0.1
     assert model.extrapolated(X + np.array([100.0, 0, 0, 0])).all()

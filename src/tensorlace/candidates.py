@@ -18,6 +18,7 @@ class Candidate:
     lengthscale : float or None
         Of the cosine basis; None leaves smoothness to the prior precisions of single orders.
     additive, rotate : bool
+    basis : str
     """
 
     rank: int
@@ -27,7 +28,14 @@ class Candidate:
     lengthscale: float | None
     additive: bool
     rotate: bool
+    basis: str = "cosine"
 
+
+_STRAIGHT = [
+    Candidate(1, 2, "standardise", "column", None, True, False, "legendre"),
+    Candidate(2, 3, "standardise", "column_order", None, True, False, "legendre"),
+]
+"""Straight lines and parabolas, which cosines are slow to become."""
 
 _SIZES = [(4, 5), (2, 5), (8, 10), (4, 10), (2, 10), (8, 16), (4, 16), (2, 16), (8, 6), (8, 24)]
 """Rank and basis size of small models, most useful first."""
@@ -116,4 +124,5 @@ def _all(n_rows: float) -> list[Candidate]:
         for k, (rank, n_basis) in enumerate(sizes)
         for j, (warp, lengthscale, additive, rotate) in enumerate(_STYLES)
     ]
-    return [candidate for _, _, candidate in sorted(ranked, key=lambda entry: entry[:2])]
+    waves = [candidate for _, _, candidate in sorted(ranked, key=lambda entry: entry[:2])]
+    return [*_STRAIGHT[:1], *waves[:3], *_STRAIGHT[1:], *waves[3:]]

@@ -150,9 +150,18 @@ class Moments:
 
 
 class Policy(ABC):
-    """How a precision is found."""
+    """How a precision is found.
+
+    Attributes
+    ----------
+    learns : bool
+        It changes.
+    expects : bool
+        It needs `Moments.expected_rss`, which is NaN otherwise.
+    """
 
     learns: bool
+    expects: bool
 
     @abstractmethod
     def start(self, default: float) -> float:
@@ -174,6 +183,7 @@ class Fixed(Policy):
 
     value: float
     learns: bool = False
+    expects: bool = False
 
     def start(self, default: float) -> float:
         """The value."""
@@ -196,6 +206,7 @@ class GammaVI(Policy):
     a: float = 1e-6
     b: float = 1e-6
     learns: bool = True
+    expects: bool = True
 
     def start(self, default: float) -> float:
         """Not informed yet."""
@@ -218,6 +229,7 @@ class Evidence(Policy):
     """MacKay's fixed point of the Laplace evidence."""
 
     learns: bool = True
+    expects: bool = False
 
     def start(self, default: float) -> float:
         """Not informed yet."""

@@ -134,7 +134,7 @@ class Run:
         gamma = self.group_gamma[self.groups.index]
         curvature, stat = self.evaluate()
         which = weights_of(self.state.cores, curvature.bayesian_cores(len(self.state.cores)))
-        posterior = stat.posterior(self.beta, gamma[which], settings.truncation)
+        posterior = stat.posterior(self.beta, gamma[which], settings.truncation, rough=True)
         variances = np.zeros_like(v)
         variances[which] = posterior.variances()
         determined = np.clip(1.0 - gamma * variances, 0.0, 1.0)
@@ -145,7 +145,7 @@ class Run:
         moments = Moments(
             n=self.rows.total_weight,
             rss=stat.rss,
-            expected_rss=stat.expected_rss(posterior),
+            expected_rss=stat.expected_rss(posterior) if settings.noise.expects else math.nan,
             determined=float(determined[which].sum()),
             count=self.groups.count,
             square=self.groups.total(v * v),

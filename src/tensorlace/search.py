@@ -18,9 +18,9 @@ from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from tensorlace.bases import Cosine
-from tensorlace.bases.basis import Array
+from tensorlace.bases.basis import Array, Basis
 from tensorlace.candidates import Candidate, plan
-from tensorlace.config import GROUPS, WARPS, Config
+from tensorlace.config import BASES, GROUPS, WARPS, Config
 from tensorlace.fitting import fit_machines
 from tensorlace.gauss_newton import GaussNewton
 from tensorlace.machines import KernelMachine
@@ -37,6 +37,9 @@ SEARCH_ROWS = 8000
 HOLD_OUT_FROM, HELD_OUT = 600, 0.2
 SEARCH_STEPS, FINAL_STEPS, TOL = 45, 80, 1e-3
 MEMBERS = 10
+_TEMPER, _SMALLEST_WEIGHT = 15.0, 0.02
+"""A difference of N / 15 in evidence is a factor of e in weight; less than 0.02 is left out."""
+
 _DENSE_WORK = 4e12
 
 
@@ -120,8 +123,7 @@ def search(
         weight = None if sample.weight is None else sample.weight[held]
         counts = greedy(np.stack([scores for _, scores, _ in done]), weight, n_members)
     else:
-        counts = np.zeros(len(candidates))
-        counts[np.argsort(-evidence, kind="stable")[:n_members]] = 1.0
+        counts = tempered(evidence, total, n_members)
     chosen = np.flatnonzero(counts)
 
     def final(k: int) -> KernelMachine:
@@ -176,6 +178,19 @@ def greedy(scores: Array, weight: Array | None, n_members: int) -> Array:
     return counts
 
 
+def tempered(evidence: Array, n_rows: float, n_members: int) -> Array:
+    """Weights (K,) of the best few by evidence: it is sure too soon, so it is taken as weaker.
+
+    >>> tempered(np.array([0.0, -1.0, -1000.0]), 100.0, 2).round(2)
+    array([0.54, 0.46, 0.  ])
+    """
+    best = np.argsort(-evidence, kind="stable")[:n_members]
+    weights = np.zeros(len(evidence))
+    weights[best] = np.exp((evidence[best] - evidence[best[0]]) * _TEMPER / n_rows)
+    weights[weights < _SMALLEST_WEIGHT] = 0.0
+    return np.asarray(weights / weights.sum())
+
+
 def mixture_log_score(scores: Array, weights: Array) -> Array:
     """Log densities (n,) of a mixture of members with log densities (K, n)."""
     density: Array = logsumexp(scores, axis=0, b=weights[:, None])
@@ -188,8 +203,8 @@ def _configured(config: Config, c: Candidate, table: RowSource | Pieces) -> Conf
     P = (c.rank + c.additive) * c.n_basis * D
     small = min(P, table.n_rows)
     dense = GaussNewton() if small * small * max(P, table.n_rows) < _DENSE_WORK else None
-    bases = config.bases
-    if all(isinstance(make(2), Cosine) for make in bases):
+    bases: tuple[Callable[[int], Basis], ...] = (BASES[c.basis],) * D
+    if c.basis == "cosine":
         bases = (partial(Cosine, lengthscale=c.lengthscale),) * D
     return replace(
         config,

@@ -81,8 +81,10 @@ def train(
 
 def _given(params: Mapping[str, Any]) -> dict[str, Any]:
     """What the user has fixed of that which is searched."""
-    names = {field.name for field in fields(Candidate)} - {"rank", "lengthscale"}
+    names = {field.name for field in fields(Candidate)} - {"rank", "lengthscale", "basis"}
     given = {name: params[name] for name in names if not _auto(params[name])}
+    if params["basis"] != "cosine":
+        given["basis"] = params["basis"]
     for name, value in given.items():
         if not isinstance(value, str | int | np.integer | np.bool_):
             raise InputError(f"{name} per column needs a rank: rank='auto' takes one for all")
