@@ -21,10 +21,6 @@ from tensorlace.solver import Info, Solver, State
 __all__ = ["ALS", "CoreSystem", "core_step", "core_system", "sweep"]
 
 
-_THREADS_FROM_RANK = 12
-"""Below it a block's work is so short that handing it to another thread costs more."""
-
-
 @final
 @dataclass(frozen=True)
 class CoreSystem:
@@ -91,7 +87,7 @@ def core_system(
             y = y - additive_response(additive, block.features())
         return engine.core(left, right, cores[d], block.phi(d), block.psi(d), y, block.weight)
 
-    light = cores[d].shape[0] < _THREADS_FROM_RANK and engine.holds_lock
+    light = engine.light(cores[d].shape[0], rows.bases[d].closure().shape[2])
     M, residual, rss = rows.reduce(kernel, light=light)
     gram = expand(M, rows.bases[d].closure(), cores[d].shape[0])
     return CoreSystem(gram, residual, float(rss))

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,11 @@ class Engine(ABC):
 
     Features may be float32; then so are the products of factors, while whatever is summed over
     rows ends up in double precision.
-
-    Attributes
-    ----------
-    holds_lock : bool
-        Much of a short call is spent in the interpreter, so that threads get in each other's way.
     """
 
-    holds_lock: ClassVar[bool]
+    @abstractmethod
+    def light(self, rank: int, n_products: int) -> bool:
+        """Tell whether a block is done so soon that handing it to another thread costs more."""
 
     @abstractmethod
     def features(self, basis: Basis, u: Array, dtype: npt.DTypeLike) -> Array:
@@ -87,7 +84,9 @@ class Engine(ABC):
 class NumPyEngine(Engine):
     """NumPy and its BLAS: the default, and what other engines are tested against."""
 
-    holds_lock: ClassVar[bool] = True
+    def light(self, rank: int, n_products: int) -> bool:
+        """Many short calls, between which threads wait for the interpreter."""
+        return rank < 12
 
     def features(self, basis: Basis, u: Array, dtype: npt.DTypeLike) -> Array:
         """As the basis does it."""
