@@ -39,15 +39,11 @@ def structured_gram(rows: Rows, Z: list[Array], rank: int) -> Array:
     return expand(M, rows.bases[0].closure(), rank)
 
 
-def compiled_gram(rows: MemoryRows, right: list[Array], cores: Cores) -> Array:
-    """The same and the right-hand side, by the compiled engine."""
+def compiled_gram(rows: MemoryRows, Z: list[Array], rank: int) -> Array:
+    """The same by the compiled engine."""
     engine = CompiledEngine()
-    (M, _, _) = rows.reduce(
-        lambda block: engine.core(
-            None, right[block.index], cores[0], block.phi(0), block.psi(0), block.y, None
-        )
-    )
-    return expand(M, rows.bases[0].closure(), len(cores[0]))
+    (M,) = rows.reduce(lambda block: (engine.moments(block.psi(0), Z[block.index]),))
+    return expand(M, rows.bases[0].closure(), rank)
 
 
 def matrix_rate() -> float:
@@ -96,7 +92,7 @@ def main() -> None:
             seconds = best_of(
                 15,
                 partial(structured_gram, rows, Z, R),
-                partial(compiled_gram, compiled_rows, right, cores),
+                partial(compiled_gram, compiled_rows, right, R),
                 partial(dense_gram, dense_rows, dense_Z),
                 partial(core_system, rows, cores, 0, kept),
                 partial(dense_update, dense_rows, cores, dense_kept),

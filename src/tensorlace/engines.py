@@ -75,6 +75,10 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def moments(self, psi: Array, Z: Array) -> Array:
+        """``M`` (R(R+1)/2, S') alone, from padded ``psi`` (n, S') and an environment (R, n)."""
+
+    @abstractmethod
     def block_rows(self, rank: int) -> int:
         """Rows per block that suit the engine: a power of two."""
 
@@ -121,6 +125,10 @@ class NumPyEngine(Engine):
         e = weighted.astype(phi.dtype, copy=False)
         slope = Z @ (phi * e).T if len(phi) < len(Z) else (Z * e) @ phi.T
         return moments(psi, Z), slope, np.array(weighted @ misfit)
+
+    def moments(self, psi: Array, Z: Array) -> Array:
+        """Pair products, then one matrix product."""
+        return moments(psi, Z.astype(psi.dtype, copy=False))
 
     def block_rows(self, rank: int) -> int:
         """As many as keep the pair products close to a core."""

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from tensorlace.bases.basis import Array
-from tensorlace.gram import expand, moments
+from tensorlace.gram import expand
 from tensorlace.networks import (
     Cores,
     additive_response,
@@ -261,9 +261,9 @@ def block_grams(rows: Rows, cores: Cores) -> tuple[Array, ...]:
         phi = block.features()
         Z = environments(factors(cores, phi))
         last = () if additive is None else (additive_gram(block, phi),)
-        return (*(moments(block.psi(d), z) for d, z in enumerate(Z)), *last)
+        return (*(engine.moments(block.psi(d), z) for d, z in enumerate(Z)), *last)
 
-    additive = _additive(rows, cores)
+    additive, engine = _additive(rows, cores), rows.engine
     sums = rows.reduce(kernel)
     R = cores[0].shape[0]
     structured = (expand(M, basis.closure(), R) for M, basis in zip(sums, rows.bases, strict=False))

@@ -117,6 +117,15 @@ class CompiledEngine(Engine):
         )
         return M, slope, rss
 
+    def moments(self, psi: Array, Z: Array) -> Array:
+        """One call."""
+        Z, R = np.ascontiguousarray(Z, dtype=psi.dtype), len(Z)
+        n, S = psi.shape
+        M = np.empty((R * (R + 1) // 2, S))
+        work = np.empty(R * _CHUNK_BYTES // psi.itemsize, dtype=psi.dtype)
+        _routine("gram", psi.dtype)(*map(_address, (Z, psi)), R, S, n, *map(_address, (work, M)))
+        return M
+
     def block_rows(self, rank: int) -> int:
         """Nothing of size rows times pairs is kept, so only calls count."""
         return 1024
@@ -142,6 +151,7 @@ def _routine(name: str, dtype: np.dtype[Any]) -> Any:
         "cosines": [pointer] * 2 + [size] * 2 + [pointer],
         "cosine_factor": [pointer] * 4 + [size] * 3 + [pointer] * 2,
         "cosine_products": [pointer] * 3 + [size] * 2 + [pointer] * 2,
+        "gram": [pointer] * 2 + [size] * 3 + [pointer] * 2,
         "core": [pointer] * 7 + [size] * 4 + [pointer] * 5,
     }[name]
     return routine

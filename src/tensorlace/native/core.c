@@ -218,6 +218,17 @@ INLINE void NAME(right_side)(REAL *Z, const REAL *e, const REAL *phi, long R, lo
     }
 }
 
+/* M (R(R+1)/2, S) of a block of n rows from Z (R, n); `work` holds R CHUNK numbers. */
+void NAME(gram)(const REAL *Z, const REAL *psi, long R, long S, long n, REAL *work, double *M) {
+    memset(M, 0, sizeof(double) * R * (R + 1) / 2 * S);
+    for (long start = 0; start < n; start += CHUNK) {
+        const long m = n - start < CHUNK ? n - start : CHUNK;
+        for (long r = 0; r < R; r++)
+            memcpy(work + r * CHUNK, Z + r * n + start, sizeof(REAL) * m);
+        NAME(moments)(work, psi + start * S, R, S, m, M);
+    }
+}
+
 /* M (R(R+1)/2, S), rhs (R, I), rss of a block of n rows; left, right, weight may be NULL.
  * CHUNK rows are worked on at a time; `work` holds 2 R CHUNK numbers, `lanes` R I LANES. */
 void NAME(core)(const REAL *left, const REAL *right, const REAL *V, const REAL *phi,
