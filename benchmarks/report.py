@@ -93,7 +93,9 @@ def _gram(found: Record, _: Path) -> str:
         "The Gram matrix of one core from products of basis functions, against forming the design "
         "matrix and multiplying; one thread. The share is of the rate at which NumPy multiplies "
         "two matrices of 2000 × 2000 in the same run; pair products, matrix product and expansion "
-        "are timed, the operations of the matrix product counted.\n\n" + _table(header, rows) + "\n\n"
+        "are timed, the operations of the matrix product counted.\n\n"
+        + _table(header, rows)
+        + "\n\n"
         + _goal(min(large) >= 0.5, "half of DGEMM's rate for I ≥ 16, R ≥ 20")
     )  # fmt: skip
 
