@@ -112,7 +112,7 @@ small gradient; beyond, for the sweeps of ALS, which come within a percent first
 
 _MATRIX_FREE_ROWS = 20_000
 """Rows from which the former is the matrix-free solver instead of dense Gauss-Newton: with 20,000
-rows it was 8 percent lower after ten seconds (`benchmarks/passes.py`)."""
+rows it ended lower in the same time (`results/bench/passes.json`, one problem)."""
 
 _GROW_FROM_ROWS, _GROW_FROM_TIMES = 50_000, 8
 """Rows, also in units of the first stage, from which `grow_rows="auto"` begins on a part."""
