@@ -39,13 +39,8 @@ class Evaluated(ABC):
     rss: float
 
     @abstractmethod
-    def posterior(
-        self, beta: float, gamma: Array, truncation: Truncation, *, rough: bool = False
-    ) -> Posterior:
-        """Posterior of the Bayesian weights for noise precision β and prior precisions (P,).
-
-        A ``rough`` one may be good to single precision only: enough for a step of the precisions.
-        """
+    def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
+        """Posterior of the Bayesian weights for noise precision β and prior precisions (P,)."""
 
     @abstractmethod
     def expected_rss(self, posterior: Posterior) -> float:
@@ -77,9 +72,7 @@ class _Joint(Evaluated):
         """Weighted residual sum of squares."""
         return self.linear.rss
 
-    def posterior(
-        self, beta: float, gamma: Array, truncation: Truncation, *, rough: bool = False
-    ) -> Posterior:
+    def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
         """Low rank if there are fewer rows than weights, else dense."""
         if self.E is not None:
             H = beta * (self.linear.dense_gram() + self.E) + np.diag(gamma)
@@ -88,12 +81,7 @@ class _Joint(Evaluated):
         if J is None or truncation.threshold is not None or not np.all(gamma > 0):
             return dense(self.linear.dense_gram(), beta, gamma, truncation)
         s = 1.0 / np.sqrt(gamma)
-        B = np.sqrt(beta) * s[:, None] * J
-        if rough:  # squares of the singular values, several times faster
-            square, V = eigen(B.T @ B)
-            kept = square > len(square) * np.finfo(float).eps * square[-1]
-            return LowRank(s, B @ (V[:, kept] / np.sqrt(square[kept])), 1.0 / (1.0 + square[kept]))
-        U, sigma, _ = svd(B, full_matrices=False)
+        U, sigma, _ = svd(np.sqrt(beta) * s[:, None] * J, full_matrices=False)
         return LowRank(s, U, 1.0 / (1.0 + sigma**2))
 
     def expected_rss(self, posterior: Posterior) -> float:
@@ -112,9 +100,7 @@ class _Grams(Evaluated):
     grams: tuple[Array, ...]
     rss: float
 
-    def posterior(
-        self, beta: float, gamma: Array, truncation: Truncation, *, rough: bool = False
-    ) -> Posterior:
+    def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
         """A dense posterior per core; a relative t̂ refers to the largest eigenvalue of all."""
         parts = np.split(gamma, np.cumsum([len(G) for G in self.grams])[:-1])
         largest = None
@@ -145,9 +131,7 @@ class _Squares(Evaluated):
     squares: Array
     rss: float
 
-    def posterior(
-        self, beta: float, gamma: Array, truncation: Truncation, *, rough: bool = False
-    ) -> Posterior:
+    def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
         """Independent weights; the eigenvalues are the diagonal itself."""
         h = beta * self.squares + gamma
         kept = truncation.kept(h, float(h.max()))

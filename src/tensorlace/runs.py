@@ -134,7 +134,7 @@ class Run:
         gamma = self.group_gamma[self.groups.index]
         curvature, stat = self.evaluate()
         which = weights_of(self.state.cores, curvature.bayesian_cores(len(self.state.cores)))
-        posterior = stat.posterior(self.beta, gamma[which], settings.truncation, rough=True)
+        posterior = stat.posterior(self.beta, gamma[which], settings.truncation)
         variances = np.zeros_like(v)
         variances[which] = posterior.variances()
         determined = np.clip(1.0 - gamma * variances, 0.0, 1.0)
