@@ -36,6 +36,8 @@ def write(results: Path, docs: Path) -> Path:
             continue
         found = json.loads(path.read_text())
         text = section(found, figures)
+        if "remark" in found:
+            text += f"\n\n{found['remark']}"
         parts.append(f"## {title}\n\n{text}\n\n{_footer(found)}\n")
     if missing:
         parts.append(f"Not measured yet: {', '.join(missing)}.\n")

@@ -14,7 +14,6 @@ from typing import Any, final
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from tensorlace.bases import Cosine
@@ -189,12 +188,6 @@ def tempered(evidence: Array, n_rows: float, n_members: int) -> Array:
     weights[best] = np.exp((evidence[best] - evidence[best[0]]) * _TEMPER / n_rows)
     weights[weights < _SMALLEST_WEIGHT] = 0.0
     return np.asarray(weights / weights.sum())
-
-
-def mixture_log_score(scores: Array, weights: Array) -> Array:
-    """Log densities (n,) of a mixture of members with log densities (K, n)."""
-    density: Array = logsumexp(scores, axis=0, b=weights[:, None])
-    return density
 
 
 def _configured(config: Config, c: Candidate, table: RowSource | Pieces) -> Config:
