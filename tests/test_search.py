@@ -78,7 +78,7 @@ def test_a_choice_is_a_mixture_that_predicts():
     assert 0.9 < np.mean(np.abs(target - mean) < 1.96 * std) <= 1.0
 
 
-def test_the_same_again_and_with_other_threads():
+def test_the_same_again():
     X, y = table(80)
     a, b = auto(n_jobs=1, n_members=3), auto(n_jobs=1, n_members=3)
     np.testing.assert_array_equal(a.fit(X, y).predict(X), b.fit(X, y).predict(X))

@@ -26,7 +26,7 @@ from tensorlace.machines import KernelMachine
 from tensorlace.rows import MEMORY_BUDGET
 from tensorlace.sources import ArraySource, Chunk, RowSource
 from tensorlace.streaming import LocalPieces, Pieces
-from tensorlace.subsample import hashes
+from tensorlace.subsample import hashes, largest_hash
 
 __all__ = ["Found", "search"]
 
@@ -221,7 +221,7 @@ def _sample(table: RowSource | Pieces, size: int) -> Chunk:
     """About ``size`` rows, or all if there are not many more."""
     if isinstance(table, ArraySource) and table.n_rows <= size:
         return table.read(0, table.n_rows)
-    largest = np.uint64(min((size << 64) // max(table.n_rows, size), (1 << 64) - 1))
+    largest = largest_hash(size, table.n_rows)
 
     def choose(chunk: Chunk) -> Chunk:
         chosen = hashes(chunk.first_row, chunk.n_rows) <= largest

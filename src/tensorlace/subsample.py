@@ -18,7 +18,7 @@ from tensorlace.sources import Chunk
 from tensorlace.streaming import Pieces
 from tensorlace.warps import Standardise
 
-__all__ = ["Sample", "gather", "hashes", "stages"]
+__all__ = ["Sample", "gather", "hashes", "largest_hash", "stages"]
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -45,7 +45,7 @@ def hashes(first: int, n: int) -> Hashes:
     return z ^ (z >> np.uint64(31))
 
 
-def _largest(size: int, n_rows: int) -> np.uint64:
+def largest_hash(size: int, n_rows: int) -> np.uint64:
     """Largest hash of a row in a part of about ``size`` rows."""
     return np.uint64(min((size << 64) // n_rows, (1 << 64) - 1))
 
@@ -94,7 +94,7 @@ class Sample:
 
     def part(self, size: int, n_rows: int) -> "Sample":
         """The part of about ``size`` out of ``n_rows`` rows."""
-        return self[self.key <= _largest(size, n_rows)]
+        return self[self.key <= largest_hash(size, n_rows)]
 
     def __getitem__(self, chosen: npt.NDArray[np.bool_]) -> "Sample":
         """Rows where ``chosen``."""
@@ -104,7 +104,7 @@ class Sample:
 
 def gather(pieces: Pieces, columns: Columns, target: Standardise, size: int) -> Sample:
     """About ``size`` rows of the table, in one pass."""
-    return pieces.reduce(_choose(columns, target, _largest(size, pieces.n_rows)), _concatenate)
+    return pieces.reduce(_choose(columns, target, largest_hash(size, pieces.n_rows)), _concatenate)
 
 
 def _choose(columns: Columns, target: Standardise, largest: np.uint64) -> Callable[[Chunk], Sample]:
