@@ -54,7 +54,7 @@ ORDER = [
         "fitting",
         "search",
     ),
-    *("encoding", "tables", "reporting", "training", "predictions", "estimators", "demo"),
+    *("encoding", "tables", "reporting", "training", "fits", "predictions", "estimators", "demo"),
 ]
 
 
