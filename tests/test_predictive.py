@@ -545,3 +545,54 @@ def test_imports_stay_light():
 def test_errors(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def by_rows(m=6, n=40, seed=0):
+    """A mixture whose weights differ by row, and one mixture per row that says the same."""
+    plain, rng = mixture(m, n, seed), np.random.default_rng(seed + 1)
+    w = rng.dirichlet(np.ones(m), size=n).T
+    w[0, ::3] = 0.0
+    w /= w.sum(axis=0)
+    parts = (plain.means, plain.epistemic_stds, plain.aleatoric_stds)
+    return Mixture(*parts, w), [
+        Mixture(*(x[:, [k]] for x in parts), w[:, k] / w[:, k].sum()) for k in range(n)
+    ]
+
+
+def test_weights_by_row_are_one_mixture_per_row():
+    d, rows = by_rows()
+    y = targets()
+    for name in ("mean", "std", "epistemic_std", "aleatoric_std"):
+        np.testing.assert_allclose(
+            getattr(d, name), [getattr(r, name)[0] for r in rows], rtol=1e-13, atol=1e-14
+        )
+    for name in ("logpdf", "cdf", "crps"):
+        ones = [getattr(r, name)(y[k])[0] for k, r in enumerate(rows)]
+        np.testing.assert_allclose(getattr(d, name)(y), ones, rtol=1e-12)
+    np.testing.assert_allclose(
+        d.quantile(LEVELS), [r.quantile(LEVELS)[0] for r in rows], rtol=1e-12
+    )
+    np.testing.assert_array_equal(d[5:9].logpdf(y[5:9]), d.logpdf(y)[5:9])
+    np.testing.assert_array_equal(d.affine(2.0, 1.0).weights, d.weights)
+    points = Mixture(d.means, 0.0, 0.0, d.weights).crps(y)
+    single = [Mixture(r.means, 0.0, 0.0, r.weights).crps(y[k])[0] for k, r in enumerate(rows)]
+    np.testing.assert_allclose(points, single, rtol=1e-12)
+
+
+def test_draws_of_weights_by_row():
+    d, _ = by_rows()
+    draws = d.sample(40_000, rng=0)
+    z = (draws.mean(axis=1) - d.mean) / (d.std / np.sqrt(40_000))
+    assert np.max(np.abs(z)) < 4.5
+    np.testing.assert_allclose(draws.std(axis=1), d.std, rtol=0.03)
+
+
+def test_mixtures_of_mixtures_by_row():
+    d, _ = by_rows()
+    other, w = normal(), np.random.default_rng(2).dirichlet([1, 1], size=40).T
+    both = Mixture.of([d, other], w)
+    y = targets()
+    density = w[0] * d.pdf(y) + w[1] * other.pdf(y)
+    np.testing.assert_allclose(both.pdf(y), density, rtol=1e-12)
+    with pytest.raises(InputError, match="sum to 1"):
+        Mixture(d.means, 0.0, 1.0, 2 * d.weights)

@@ -17,9 +17,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, init=False, eq=False, slots=True)
 class Distribution(ABC):
-    """Predictive distributions of n rows: ``sum_m w_m N(mu_m, s_m^2)``, mu (M, n), w (M,).
+    """Predictive distributions of n rows: ``sum_m w_m N(mu_m, s_m^2)``, mu (M, n).
 
-    ``s_m^2 = e_m^2 + a_m^2``, epistemic plus aleatoric, may be 0. A ``y`` is a scalar or (n,).
+    Weights are (M,), or (M, n) if they differ by row. ``s_m^2 = e_m^2 + a_m^2``, epistemic plus
+    aleatoric, may be 0. A ``y`` is a scalar or (n,).
     """
 
     means: Array
@@ -30,24 +31,32 @@ class Distribution(ABC):
     @abstractmethod
     def __init__(self, means: ArrayLike, e: ArrayLike, a: ArrayLike, weights: ArrayLike) -> None:
         mu, e, a, w = (np.asarray(x, dtype=float) for x in (means, e, a, weights))
-        if mu.ndim != 2 or w.shape != mu.shape[:1]:
+        if mu.ndim != 2 or w.shape not in (mu.shape[:1], mu.shape):
             raise InputError(f"need means (M, n) and weights (M,), got {mu.shape} and {w.shape}")
-        total, keep = w.sum(), slice(None) if w.all() else w > 0
-        if (w < 0).any() or not abs(total - 1) <= 1e-12:
-            raise InputError(f"{w.size} weights must be >= 0 and sum to 1; they sum to {total}")
+        total = w.sum(axis=0)
+        positive = w > 0 if w.ndim == 1 else (w > 0).any(axis=1)
+        keep = slice(None) if positive.all() else positive
+        off = np.abs(total - 1).max(initial=0.0)
+        if (w < 0).any() or not off <= 1e-12:
+            raise InputError(f"{len(w)} weights must be >= 0 and sum to 1; they sum to {total}")
         for name, x in ("means", mu), ("epistemic_stds", e), ("aleatoric_stds", a):
             if x.shape not in ((), mu.shape):
                 raise InputError(f"{name} has shape {x.shape}; give {mu.shape} or a scalar")
             if bad := np.count_nonzero(~np.isfinite(x) | ((x < 0) & (name != "means"))):
                 raise InputError(f"{name} has {bad} of {x.size} values not finite or negative")
             object.__setattr__(self, name, np.broadcast_to(x, mu.shape)[keep])
-        rounded = abs(total - 1) <= w.size * np.finfo(float).eps
+        rounded = off <= len(w) * np.finfo(float).eps
         object.__setattr__(self, "weights", w[keep] if rounded else w[keep] / total)
+
+    @property
+    def _w(self) -> Array:
+        """Weights, shape (M, 1) or (M, n)."""
+        return self.weights[:, None] if self.weights.ndim == 1 else self.weights
 
     @property
     def mean(self) -> Array:
         """Mean, shape (n,)."""
-        return np.asarray(sum(self.weights[:, None] * self.means))  # in the same order always
+        return np.asarray(sum(self._w * self.means))  # in the same order always
 
     @property
     def epistemic_std(self) -> Array:
@@ -66,7 +75,7 @@ class Distribution(ABC):
         return np.hypot(epistemic, self._rms(self.aleatoric_stds))
 
     def _rms(self, x: Array) -> Array:
-        return np.asarray(np.hypot.reduce(np.sqrt(self.weights)[:, None] * x))  # never overflows
+        return np.asarray(np.hypot.reduce(np.sqrt(self._w) * x))  # never overflows
 
     def quantile(self, q: ArrayLike) -> Array:
         """Smallest value with ``cdf >= q``: shape (n,), or (n, k) for q of shape (k,)."""
@@ -105,7 +114,12 @@ class Distribution(ABC):
     def sample(self, n_samples: int = 1, rng: int | np.random.Generator | None = None) -> Array:
         """Draws of y, noise included, independent between rows, shape (n, n_samples)."""
         rng, size = np.random.default_rng(rng), (len(self), n_samples)
-        at = rng.choice(len(self.weights), size, p=self.weights), np.arange(len(self))[:, None]
+        if self.weights.ndim == 1:
+            member = rng.choice(len(self.weights), size, p=self.weights)
+        else:
+            edges = np.cumsum(self.weights[:-1], axis=0)[:, :, None]
+            member = (rng.random(size) >= edges).sum(axis=0)
+        at = member, np.arange(len(self))[:, None]
         s = np.hypot(self.epistemic_stds[at], self.aleatoric_stds[at])
         return self.means[at] + s * rng.standard_normal(size)
 
@@ -117,14 +131,16 @@ class Distribution(ABC):
 
     def __getitem__(self, rows: slice | Sequence[int] | NDArray[Any]) -> Self:
         """Distributions of the chosen rows: a slice, a mask or a list of row numbers."""
-        return self._map(lambda x: x[:, rows])
+        return self._map(lambda x: x[:, rows], rows=rows)
 
     def __len__(self) -> int:
         return len(self.means[0])
 
-    def _map(self, f: Callable[[Array], Array], shift: float = 0.0) -> Self:
+    def _map(self, f: Callable[[Array], Array], shift: float = 0.0, rows: Any = None) -> Self:
         new, e, a = object.__new__(type(self)), f(self.epistemic_stds), f(self.aleatoric_stds)
-        Distribution.__init__(new, shift + f(self.means), e, a, self.weights)
+        by_row = self.weights.ndim == 2 and rows is not None
+        w = self.weights[:, rows] if by_row else self.weights
+        Distribution.__init__(new, shift + f(self.means), e, a, w)
         return new
 
     def _by_rows(self, f: Callable[[Array, Array, Array, Array], Array], y: ArrayLike) -> Array:
@@ -134,8 +150,8 @@ class Distribution(ABC):
         target, step = np.broadcast_to(target, out.shape), max(1, 2**18 // len(self.weights))
         for b in (np.s_[..., i : i + step] for i in range(0, len(self), step)):  # bounds memory
             with np.errstate(all="ignore"):
-                s = np.hypot(self.epistemic_stds[b], self.aleatoric_stds[b])
-                out[b] = f(target[b], self.weights[:, None], self.means[b], s)
+                mu, s = self.means[b], np.hypot(self.epistemic_stds[b], self.aleatoric_stds[b])
+                out[b] = f(target[b], self._w if self.weights.ndim == 1 else self._w[b], mu, s)
         return out
 
 
@@ -168,13 +184,21 @@ class Mixture(Distribution):
 
     @classmethod
     def of(cls, distributions: Sequence[Distribution], weights: ArrayLike | None = None) -> Self:
-        """Mixture of the components of Normals and Mixtures of the same rows; default equal."""
+        """Mixture of Normals and Mixtures of the same rows, weights (M,) or (M, n)."""
         ds, kinds = distributions, [f"{type(d).__name__} of {len(d)} rows" for d in distributions]
         w = np.full(len(ds), 1 / max(len(ds), 1)) if weights is None else np.asarray(weights)
-        if len(set(map(len, ds))) != 1 or w.shape != (len(ds),) or Samples in map(type, ds):
+        n = len(ds[0]) if ds else 0
+        right = w.shape in ((len(ds),), (len(ds), n))
+        if len(set(map(len, ds))) != 1 or not right or Samples in map(type, ds):
             raise InputError(f"need Normals or Mixtures of equal length, got {kinds}, {w.shape}")
         mu, e, a = (np.concatenate([getattr(d, k) for d in ds]) for k in Distribution.__slots__[:3])
-        return cls(mu, e, a, np.concatenate([v * d.weights for v, d in zip(w, ds, strict=True)]))
+        by_row = w.ndim == 2 or any(d.weights.ndim == 2 for d in ds)
+        parts = [v * (d._w if by_row else d.weights) for v, d in zip(w, ds, strict=True)]
+        if by_row:
+            parts = [
+                np.broadcast_to(part, d.means.shape) for part, d in zip(parts, ds, strict=True)
+            ]
+        return cls(mu, e, a, np.concatenate(parts))
 
 
 @final
@@ -223,7 +247,7 @@ def _crps(y: Array, w: Array, mu: Array, s: Array) -> Array:
     """Evaluate the form of Grimit et al. 2006; point masses by sorting, in positive terms."""
     if not s.any():
         d, order = mu - y, np.argsort(mu, axis=0)
-        d, v = np.take_along_axis(d, order, axis=0), w[order, 0]
+        d, v = (np.take_along_axis(x, order, axis=0) for x in (d, np.broadcast_to(w, mu.shape)))
         return np.asarray(2 * (v * d * ((d > 0) - np.cumsum(v, axis=0) + v / 2)).sum(axis=0))
     crps = np.asarray(sum(w * (_mean_abs(y - mu, s) - w * s / np.sqrt(np.pi))))  # pairs (m, m)
     for m in range(1, len(w)):
