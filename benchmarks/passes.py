@@ -19,6 +19,7 @@ from tensorlace.matrix_free import MatrixFree
 from tensorlace.networks import Cores, initialise
 from tensorlace.precision import Fixed, one_group
 from tensorlace.rows import Block, MemoryRows, Rows, Statistic
+from tensorlace.runs import Start
 from tensorlace.settings import Settings
 from tensorlace.solver import Solver
 from tensorlace.subsample import hashes, stages
@@ -87,7 +88,7 @@ def run(
     for part in (rows, *parts):
         part.passes = 0
     start = perf_counter()
-    state = solver.start(rows, warm_start(parts, settings, cores).cores)
+    state = solver.start(rows, warm_start(parts, settings, Start(cores)).cores)
     # gathering the largest part is a pass
     before = bool(parts) + sum(part.passes * part.n_rows / rows.n_rows for part in parts)
     way = []

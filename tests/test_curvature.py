@@ -9,9 +9,9 @@ import pytest
 import oracles
 from oracles import error, problem, truncated
 from tensorlace.bases import Chebyshev, Cosine, Fourier, Legendre
-from tensorlace.curvature import GGN, BlockDiagonal, Diag, Full, Last
+from tensorlace.curvature import GGN, BlockDiagonal, Diag, Full, Last, _Joint
 from tensorlace.gauss_newton import GaussNewton
-from tensorlace.linearisation import residual_curvature
+from tensorlace.linearisation import Linearisation, residual_curvature
 from tensorlace.posterior import LowRank, Root
 from tensorlace.rows import MemoryRows
 from tensorlace.truncation import Truncation
@@ -284,3 +284,15 @@ def test_last_without_a_core_says_so():
         Last().bayesian_cores(3)
     assert Last(-1).bayesian_cores(3) == Last(2).bayesian_cores(3) == (2,)
     assert BlockDiagonal().bayesian_cores(3) == Diag().bayesian_cores(3) == (0, 1, 2)
+
+
+def test_rough_shares_of_determined_weights():
+    """Against the posterior's own variances, with fewer rows than weights."""
+    rng = np.random.default_rng(0)
+    J = rng.standard_normal((40, 15))
+    gamma, beta = rng.gamma(2.0, size=40) + 0.1, 3.0
+    linear = Linearisation(None, J, np.zeros(40), np.zeros(40), 1.0)
+    stat = _Joint(linear, None)
+    variances = stat.posterior(beta, gamma, Truncation()).variances()
+    np.testing.assert_allclose(stat.determined(beta, gamma), 1 - gamma * variances, atol=1e-13)
+    assert stat.determined(beta, np.zeros(40)) is None

@@ -46,6 +46,7 @@ ORDER = [
         "variances",
         "novelty",
         "machines",
+        "noise",
         "metrics",
         "sizes",
         "config",

@@ -11,6 +11,7 @@ from tensorlace.inference import infer
 from tensorlace.networks import initialise, predict
 from tensorlace.precision import Fixed, one_group
 from tensorlace.rows import MemoryRows
+from tensorlace.runs import Start
 from tensorlace.settings import Settings
 from tensorlace.truncation import Truncation
 
@@ -197,8 +198,8 @@ def test_order_of_the_rank_terms():
     rows = MemoryRows(u, y, None, bases, block_rows=64)
     start = initialise([basis.constant() for basis in bases], 3, rng)
     order = [2, 0, 1]
-    a = infer(rows, settings, start)
-    b = infer(rows, settings, tuple(V[order] for V in start))
+    a = infer(rows, settings, Start(start))
+    b = infer(rows, settings, Start(tuple(V[order] for V in start)))
     assert a.gradient < 1e-12
     assert b.gradient < 1e-12
     phi = [basis.phi(x) for basis, x in zip(bases, u, strict=True)]

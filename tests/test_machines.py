@@ -18,6 +18,7 @@ from tensorlace.machines import KernelMachine
 from tensorlace.posterior import Root
 from tensorlace.precision import Fixed, one_group
 from tensorlace.rows import MemoryRows
+from tensorlace.runs import Start
 from tensorlace.settings import Settings
 from tensorlace.truncation import Truncation
 from tensorlace.warps import Identity, Standardise
@@ -48,7 +49,7 @@ class Trained:
             tol=1e-14,
         )
         with MemoryRows(p.u, target(y), p.weight, bases, block_rows=16) as rows:
-            fit = infer(rows, settings, p.cores)
+            fit = infer(rows, settings, Start(p.cores))
         columns = [
             Column(Identity.fit(x), b, f"x{d}")
             for d, (x, b) in enumerate(zip(p.u, bases, strict=True))

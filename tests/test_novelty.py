@@ -16,6 +16,7 @@ from tensorlace.machines import KernelMachine
 from tensorlace.novelty import prior_variances
 from tensorlace.precision import Fixed, one_group
 from tensorlace.rows import MemoryRows
+from tensorlace.runs import Start
 from tensorlace.settings import Settings
 from tensorlace.truncation import Truncation
 from tensorlace.warps import Codes, Identity, Standardise
@@ -73,7 +74,7 @@ class Trained:
             tol=1e-13,
         )
         with MemoryRows(u, target(y), None, bases, block_rows=16) as rows:
-            fit = infer(rows, settings, tuple(start))
+            fit = infer(rows, settings, Start(tuple(start)))
         columns = tuple(
             Column(Codes(np.arange(float(LEVELS))), b, f"x{d}")
             if isinstance(b, Levels | Indicator)

@@ -27,6 +27,7 @@ from tensorlace.precision import (
     per_order,
     per_rank_term,
 )
+from tensorlace.runs import Start
 from tensorlace.settings import Settings
 from tensorlace.truncation import Truncation
 
@@ -60,7 +61,7 @@ def settings(solver, curvature, noise, prior, groups=one_group, rank=1, max_step
 
 def fit(p, *args, **options):
     with p.rows() as rows:
-        return infer(rows, settings(*args, **options), p.cores)
+        return infer(rows, settings(*args, **options), Start(p.cores))
 
 
 # --- groups ---

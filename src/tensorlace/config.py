@@ -158,6 +158,8 @@ class Config:
         A fixed noise precision is in units of y.
     kinds : tuple of Kind, optional
         What the columns are; numbers by default.
+    rough : bool
+        For fits that are only compared: precision updates may lose half their digits.
     """
 
     rank: int
@@ -178,6 +180,7 @@ class Config:
     additive: bool = False
     rotate: bool = False
     kinds: tuple[Kind, ...] | None = None
+    rough: bool = False
 
     @classmethod
     def of(
@@ -244,6 +247,7 @@ class Config:
             groups=self.groups,
             max_steps=self.max_steps,
             tol=self.tol,
+            rough=self.rough and not noise.expects,
         )
 
 

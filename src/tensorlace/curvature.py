@@ -12,7 +12,7 @@ from scipy.linalg import svd
 
 from tensorlace.als import core_system
 from tensorlace.bases.basis import Array
-from tensorlace.linalg import eigen
+from tensorlace.linalg import eigen, inverse_root
 from tensorlace.linearisation import (
     Linearisation,
     linearise,
@@ -41,6 +41,10 @@ class Evaluated(ABC):
     @abstractmethod
     def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
         """Posterior of the Bayesian weights for noise precision β and prior precisions (P,)."""
+
+    def determined(self, beta: float, gamma: Array) -> Array | None:
+        """Shares ``1 - Γ_kk Σ_kk`` (P,) roughly, where that is quicker than a posterior."""
+        return None
 
     @abstractmethod
     def expected_rss(self, posterior: Posterior) -> float:
@@ -83,6 +87,19 @@ class _Joint(Evaluated):
         s = 1.0 / np.sqrt(gamma)
         U, sigma, _ = svd(np.sqrt(beta) * s[:, None] * J, full_matrices=False)
         return LowRank(s, U, 1.0 / (1.0 + sigma**2))
+
+    def determined(self, beta: float, gamma: Array) -> Array | None:
+        """``diag(Bᵀ (I + B Bᵀ)⁻¹ B)`` of the whitened Jacobian, if rows are fewer than weights."""
+        if self.linear.rows is None or self.E is not None or not np.all(gamma > 0):
+            return None
+        B = self.linear.rows * np.sqrt(beta / gamma)[:, None]  # (P, N)
+        K = B.T @ B
+        K[np.diag_indices_from(K)] += 1.0
+        root = inverse_root(K)
+        if root is None:
+            return None
+        T = B @ root[0]
+        return np.einsum("pn,pn->p", T, T)
 
     def expected_rss(self, posterior: Posterior) -> float:
         """``rss + tr(A Σ Aᵀ)``."""

@@ -14,12 +14,13 @@ from tensorlace.checkpoints import Checkpointer
 from tensorlace.columns import Columns, columns_from_summaries
 from tensorlace.config import Config
 from tensorlace.errors import InputError
-from tensorlace.inference import Progress, infer
+from tensorlace.inference import Fitted, Progress, infer
 from tensorlace.kinds import Kind, Numeric
 from tensorlace.machines import KernelMachine
 from tensorlace.networks import initialise
 from tensorlace.rotation import Rotation, Scatter
 from tensorlace.rows import MEMORY_BUDGET, MemoryRows, Rows
+from tensorlace.runs import Start
 from tensorlace.sources import ArraySource, Chunk, RowSource
 from tensorlace.streaming import LocalPieces, Pieces, StreamedRows
 from tensorlace.subsample import gather
@@ -45,6 +46,7 @@ def fit_machines(
     memory_budget: int = MEMORY_BUDGET,
     checkpoint: Path | None = None,
     progress: Callable[[int], Progress | None] = lambda member: None,
+    begin: Fitted | None = None,
 ) -> tuple[KernelMachine, ...]:
     """Fit one machine per seed on the same columns.
 
@@ -64,6 +66,8 @@ def fit_machines(
         Written after every step, one file per member; a fit that finds it goes on from there.
     progress : callable
         Gives the progress callback of a member.
+    begin : Fitted, optional
+        The same network fitted to part of the rows: begin there if it has the right shape.
     """
     if table.n_rows < 2:
         raise InputError(f"the table has {table.n_rows} row: at least 2 are needed")
@@ -103,7 +107,10 @@ def fit_machines(
                 rng = np.random.default_rng(seed)
                 cores = initialise(constants, config.rank, rng, additive=config.additive)
                 saver = Checkpointer.of(checkpoint, number, cores, identity)
-                fit = infer(rows, settings, cores, progress(number), saver, stages)
+                start, parts = Start(cores), stages
+                if begin is not None and [V.shape for V in begin.cores] == [V.shape for V in cores]:
+                    start, parts = Start(begin.cores, begin.beta, begin.gamma), []
+                fit = infer(rows, settings, start, progress(number), saver, parts)
                 return KernelMachine(columns, target, fit)
 
             jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))

@@ -42,12 +42,32 @@ def _direction(
         H[np.diag_indices_from(H)] += ridge
         return solve(H, slope)
     assert linear.rows is not None
-    J = linear.rows  # (P, N)
-    scaled = J / ridge[:, None]
-    K = J.T @ scaled
+    scaled = linear.rows / ridge[:, None]
+    K = linear.rows.T @ scaled
     K[np.diag_indices_from(K)] += 1.0 / beta
     inner = solve(K, scaled.T @ slope)
     return Solution(slope / ridge - scaled @ inner.x, inner.rcond)
+
+
+@final
+class _Dual:
+    """More weights than rows and damping in units of the prior: one product serves all dampings.
+
+    With ``ridge = (1 + μ) Γ`` the system of N equations is ``J Γ⁻¹ Jᵀ / (1 + μ) + I / β``.
+    """
+
+    def __init__(self, J: Array, g: Array) -> None:
+        self._root = 1.0 / np.sqrt(g)
+        self._J = J * self._root[:, None]  # (P, N)
+        self._K = self._J.T @ self._J
+
+    def direction(self, slope: Array, beta: float, damping: float) -> Solution:
+        share = 1.0 / (1.0 + damping)
+        K = self._K * share
+        K[np.diag_indices_from(K)] += 1.0 / beta
+        b = share * (self._root * slope)
+        inner = solve(K, self._J.T @ b)
+        return Solution(self._root * (b - share * (self._J @ inner.x)), inner.rcond)
 
 
 def _damping_unit(linear: Linearisation, beta: float, g: Array) -> Array:
@@ -103,8 +123,14 @@ class GaussNewton(Solver):
         )
         damping, rcond = max(state.damping, _SMALLEST_DAMPING), 1.0
         unit = _damping_unit(linear, beta, g)
+        dual = None
+        if linear.rows is not None and E is None and np.all(g > 0):
+            dual = _Dual(linear.rows, g)
         for _ in range(_TRIES):
-            solution = _direction(linear, E, slope, beta, g + damping * unit)
+            if dual is not None:
+                solution = dual.direction(slope, beta, damping)
+            else:
+                solution = _direction(linear, E, slope, beta, g + damping * unit)
             if E is not None and solution.rcond == 0.0:  # not positive definite after all
                 E = None
                 continue

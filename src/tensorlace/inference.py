@@ -59,7 +59,7 @@ class Fitted:
 def infer(
     rows: Rows,
     settings: Settings,
-    cores: Cores,
+    start: Start,
     progress: Progress | None = None,
     checkpointer: Checkpointer | None = None,
     stages: Sequence[Rows] = (),
@@ -70,8 +70,8 @@ def infer(
     ----------
     rows : Rows
     settings : Settings
-    cores : D arrays (R, I_d)
-        Starting point, see `networks.initialise`.
+    start : Start
+        See `networks.initialise`; one that knows precisions already needs no stages.
     progress : callable, optional
     checkpointer : Checkpointer, optional
         Called after every step; what it has saved before is resumed, to the same bits.
@@ -85,10 +85,10 @@ def infer(
     """
     saved = checkpointer.load() if checkpointer is not None else None
     if saved is not None:
-        run = Run(rows, settings, Start(cores))
+        run = Run(rows, settings, start)
         run.restore(saved)
     else:
-        run = Run(rows, settings, warm_start(stages, settings, cores))
+        run = Run(rows, settings, warm_start(stages, settings, start))
     while run.advance():
         if checkpointer is not None:
             checkpointer.save(run.snapshot())
@@ -97,13 +97,12 @@ def infer(
     return _finish(run)
 
 
-def warm_start(stages: Sequence[Rows], settings: Settings, cores: Cores) -> Start:
+def warm_start(stages: Sequence[Rows], settings: Settings, start: Start) -> Start:
     """Where a fit of all rows should begin, from a few steps on each stage in turn.
 
     A precision found on a part of the rows is an estimate for all: β is a property of a row, and γ
     of the weights. Weights of rows stay what they are, so a stage has the prior count for more.
     """
-    start = Start(cores)
     short = replace(
         settings,
         max_steps=min(settings.max_steps, STAGE_STEPS),
@@ -114,7 +113,7 @@ def warm_start(stages: Sequence[Rows], settings: Settings, cores: Cores) -> Star
         run = Run(rows, short, start)
         while run.advance():
             pass
-        start = Start(run.state.cores, run.beta, run.group_gamma)
+        start = Start(run.state.cores, run.beta, run.gamma)
     return start
 
 

@@ -62,6 +62,12 @@ class Groups:
         sums = np.bincount(self.index, weights=values, minlength=len(self.count))
         return sums.astype(np.float64, copy=False)
 
+    def common(self, values: Array) -> Array:
+        """Value (n_groups,) that the weights of each group have in common."""
+        out = np.zeros(len(self.count))
+        out[self.index] = values
+        return out
+
     def pinned(self, gamma: Array) -> Array:
         """Same prior up to a factor per column: all columns get the same geometric mean."""
         if self.column is None:

@@ -38,13 +38,13 @@ class Start:
     cores : D arrays (R, I_d)
     beta : float or None
         Noise precision found on part of the rows.
-    group_gamma : (G,) array or None
+    gamma : D arrays (R, I_d) or None
         Prior precisions found there.
     """
 
     cores: Cores
     beta: float | None = None
-    group_gamma: Array | None = None
+    gamma: Cores | None = None
 
 
 @final
@@ -63,8 +63,10 @@ class Run:
         self.beta = settings.noise.start(FIRST_NOISE_PRECISION)
         n_groups = len(self.groups.count)
         self.group_gamma = np.full(n_groups, settings.prior.start(FIRST_PRIOR_PRECISION))
-        if start.beta is not None and start.group_gamma is not None:
-            self.beta, self.group_gamma = start.beta, start.group_gamma
+        if start.beta is not None and start.gamma is not None:
+            self.beta = settings.noise.start(start.beta)
+            if settings.prior.learns:
+                self.group_gamma = self.groups.common(to_vector(start.gamma))
             self.steps_until_update = min(settings.solver.steps_per_round, self.steps_until_update)
         self.info = Info(objective=math.inf, gradient=math.inf, rss=math.inf)
         self.n_steps = 0
@@ -134,10 +136,18 @@ class Run:
         gamma = self.group_gamma[self.groups.index]
         curvature, stat = self.evaluate()
         which = weights_of(self.state.cores, curvature.bayesian_cores(len(self.state.cores)))
-        posterior = stat.posterior(self.beta, gamma[which], settings.truncation)
-        variances = np.zeros_like(v)
-        variances[which] = posterior.variances()
-        determined = np.clip(1.0 - gamma * variances, 0.0, 1.0)
+        variances, expected_rss = np.zeros_like(v), math.nan
+        determined = np.zeros_like(v)
+        rough = stat.determined(self.beta, gamma[which]) if settings.rough else None
+        if rough is not None:
+            determined[which] = np.clip(rough, 0.0, 1.0)
+            variances[which] = (1.0 - determined[which]) / gamma[which]
+        else:
+            posterior = stat.posterior(self.beta, gamma[which], settings.truncation)
+            variances[which] = posterior.variances()
+            determined = np.clip(1.0 - gamma * variances, 0.0, 1.0)
+            if settings.noise.expects:
+                expected_rss = stat.expected_rss(posterior)
         free = determined
         if len(which) < len(v) and settings.prior.learns:
             # point cores have no posterior of their own: each lends its conditional one
@@ -145,7 +155,7 @@ class Run:
         moments = Moments(
             n=self.rows.total_weight,
             rss=stat.rss,
-            expected_rss=stat.expected_rss(posterior) if settings.noise.expects else math.nan,
+            expected_rss=expected_rss,
             determined=float(determined[which].sum()),
             count=self.groups.count,
             square=self.groups.total(v * v),

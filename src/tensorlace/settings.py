@@ -31,6 +31,8 @@ class Settings:
         Relative gradient at which the MAP counts as found.
     precision_tol : float
         Largest relative change of a precision at which they count as found.
+    rough : bool
+        Precision updates may lose half the digits where that is quicker. Needs evidence, not VI.
     """
 
     rank: int
@@ -43,6 +45,7 @@ class Settings:
     max_steps: int = 200
     tol: float = 1e-8
     precision_tol: float = 1e-4
+    rough: bool = False
 
     def what_is_fitted(self) -> tuple[object, ...]:
         """Everything but the stopping rules."""
