@@ -9,6 +9,7 @@ from tensorlace.errors import (
     SizeError,
     SourceError,
     TensorlaceError,
+    TimeBudgetWarning,
 )
 from tensorlace.estimators import TNKMRegressor
 from tensorlace.kinds import Categorical, Datetime, Numeric, Ordinal, Periodic
@@ -33,6 +34,7 @@ __all__ = [
     "SourceError",
     "TNKMRegressor",
     "TensorlaceError",
+    "TimeBudgetWarning",
     "kinds",
     "metrics",
     "sources",

@@ -6,6 +6,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tensorlace import config
+from tensorlace.noise import KINDS
 
 __all__ = ["CONSTRAINTS", "PAPER"]
 
@@ -24,6 +25,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_draws": [Interval(Integral, 2, None, closed="left")],
     "threshold": [Interval(Real, 0, None, closed="left"), None],
     "relative_threshold": ["boolean"],
+    "noise": [StrOptions({"auto", *KINDS})],
     "noise_precision": [
         StrOptions(set(config.POLICIES)),
         Interval(Real, 0, None, closed="neither"),

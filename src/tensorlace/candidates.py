@@ -1,9 +1,19 @@
 """Which models an automatic choice looks at, and what they will cost."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import final
 
-__all__ = ["Candidate", "cost", "default_budget", "plan"]
+__all__ = [
+    "CONSTANT",
+    "Candidate",
+    "Width",
+    "affordable",
+    "cost",
+    "default_budget",
+    "enlarged",
+    "plan",
+]
 
 
 @final
@@ -31,17 +41,38 @@ class Candidate:
     basis: str = "cosine"
 
 
+@final
+@dataclass(frozen=True)
+class Width:
+    """How many functions the columns of a table have.
+
+    Attributes
+    ----------
+    free : int
+        Columns that have ``n_basis`` functions.
+    fixed : int
+        Functions of all other columns together: the levels of categories.
+    """
+
+    free: int
+    fixed: int = 0
+
+    def weights(self, c: Candidate) -> int:
+        """Weights P of a candidate."""
+        return (c.rank + c.additive) * (c.n_basis * self.free + self.fixed)
+
+
+CONSTANT = Candidate(1, 1, "standardise", "all", None, False, False, "legendre")
+"""The mean and nothing else: where y does not depend on X, nothing is better."""
+
 _STRAIGHT = [
     Candidate(1, 2, "standardise", "column", None, True, False, "legendre"),
     Candidate(2, 3, "standardise", "column_order", None, True, False, "legendre"),
 ]
 """Straight lines and parabolas, which cosines are slow to become."""
 
-_SIZES = [(4, 5), (2, 5), (8, 10), (4, 10), (2, 10), (8, 16), (4, 16), (2, 16), (8, 6), (8, 24)]
+_SIZES = [(4, 5), (8, 16), (8, 10), (2, 5), (4, 10), (2, 10), (8, 6), (4, 16), (8, 24), (2, 16)]
 """Rank and basis size of small models, most useful first."""
-
-_LARGE_SIZES = [(16, 6), (12, 10), (12, 20), (20, 8), (16, 12), (24, 10)]
-"""Those that only many rows can fill."""
 
 _STYLES: list[tuple[str, float | None, bool, bool]] = [
     ("minmax", 0.3, True, False),
@@ -60,25 +91,29 @@ _STYLES: list[tuple[str, float | None, bool, bool]] = [
 """Warp, length scale, additive part, rotation: most useful first."""
 
 _STYLE_WEIGHT = 0.7
-_LARGE_FROM_ROWS = 3000
-_STEPS = 45.0
-_RATE = 1.2e10
+_LARGEST = (24, 24)
+
+STEPS, FINAL_STEPS = 45.0, 14.0
+"""Solver steps of a fit from nothing, and of one that begins where another ended."""
+
+_RATE = 2.2e10
 """Multiplications per second and thread of a Gauss-Newton step with all that belongs to it."""
 
-_OVERHEAD = 0.004
+_OVERHEAD = 0.003
 """Seconds of a step that are not arithmetic."""
 
 
-def cost(rank: int, n_basis: int, n_columns: int, n_rows: float, additive: bool) -> float:
+def cost(c: Candidate, width: Width, n_rows: float, steps: float = STEPS) -> float:
     """Seconds on one thread that fitting a model will take, about.
 
-    >>> cost(8, 10, 8, 1000, False) < cost(8, 20, 8, 1000, False) < cost(8, 20, 8, 10_000, False)
+    >>> small, large = _STRAIGHT
+    >>> cost(small, Width(8), 1000) < cost(large, Width(8), 1000) < cost(large, Width(8), 10_000)
     True
     """
-    P = (rank + additive) * n_basis * n_columns
+    P = width.weights(c)
     small, large = min(P, n_rows), max(P, n_rows)
-    work = small * small * large * 3.0 + 12.0 * small**3 + 60.0 * n_rows * P
-    return _STEPS * (_OVERHEAD + work / _RATE)
+    work = 0.9 * small * small * large + 3.0 * small**3 + 200.0 * n_rows * P
+    return steps * (_OVERHEAD + work / _RATE)
 
 
 def default_budget(n_rows: float) -> float:
@@ -88,41 +123,70 @@ def default_budget(n_rows: float) -> float:
 
 def most(n_rows: float) -> int:
     """Candidates that a table of this size deserves: few rows cannot tell many models apart."""
-    return int(min(max(n_rows / 6, 6), 80))
+    return int(min(max(n_rows / 6, 6), 40))
 
 
-def plan(n_rows: float, n_columns: int, budget: float, threads: int) -> tuple[Candidate, ...]:
-    """Candidates in order of promise, as many as fit the budget by the cost model.
+def plan(n_rows: float, width: Width, work: float, fits: float = 1.0) -> tuple[Candidate, ...]:
+    """Candidates in order of promise, as many as the work allows by the cost model.
 
     The clock has no say, so a busy machine chooses the same.
+
+    Parameters
+    ----------
+    n_rows : float
+        That each is fitted to.
+    width : Width
+    work : float
+        Seconds of one thread.
+    fits : float
+        Fits per candidate.
     """
-    left = budget * threads
+    chosen = affordable(_all(), n_rows, width, work, fits, at_least=4)
+    return tuple(chosen[: most(n_rows)])
+
+
+def affordable(
+    candidates: Iterable[Candidate],
+    n_rows: float,
+    width: Width,
+    work: float,
+    fits: float = 1.0,
+    *,
+    at_least: int = 0,
+    steps: float = STEPS,
+) -> list[Candidate]:
+    """Those that still fit, in the order given; the first ``at_least`` in any case."""
     chosen: list[Candidate] = []
-    for candidate in _all(n_rows):
-        seconds = cost(candidate.rank, candidate.n_basis, n_columns, n_rows, candidate.additive)
-        if len(chosen) >= 3 and seconds > left:
+    for candidate in candidates:
+        seconds = fits * cost(candidate, width, n_rows, steps)
+        if len(chosen) >= at_least and seconds > work:
             continue
         chosen.append(candidate)
-        left -= seconds
-        if len(chosen) == most(n_rows):
-            break
-    return tuple(chosen)
+        work -= seconds
+    return chosen
 
 
-def _all(n_rows: float) -> list[Candidate]:
+def enlarged(best: Sequence[Candidate]) -> list[Candidate]:
+    """Larger models in the styles that did best: more terms, more functions, then both."""
+    larger = []
+    for rank_times, basis_times in ((2.0, 1.0), (1.0, 1.6), (1.5, 1.5), (3.0, 1.0), (2.0, 2.0)):
+        for c in best:
+            rank = min(round(c.rank * rank_times), max(_LARGEST[0], c.rank))
+            n_basis = min(round(c.n_basis * basis_times), max(_LARGEST[1], c.n_basis))
+            larger.append(replace(c, rank=rank, n_basis=n_basis))
+    return [c for c in dict.fromkeys(larger) if c not in best]
+
+
+def _all() -> list[Candidate]:
     """Every candidate once; a small model in an unlikely style comes after a larger, likely one."""
-    sizes = [*_SIZES]
-    if n_rows >= _LARGE_FROM_ROWS:
-        sizes = [size for pair in zip(_LARGE_SIZES, _SIZES, strict=False) for size in pair]
-        sizes += _SIZES[len(_LARGE_SIZES) :]
     ranked = [
         (
             k + _STYLE_WEIGHT * j,
             k,
             Candidate(rank, n_basis, warp, "column_order", lengthscale, additive, rotate),
         )
-        for k, (rank, n_basis) in enumerate(sizes)
+        for k, (rank, n_basis) in enumerate(_SIZES)
         for j, (warp, lengthscale, additive, rotate) in enumerate(_STYLES)
     ]
     waves = [candidate for _, _, candidate in sorted(ranked, key=lambda entry: entry[:2])]
-    return [*_STRAIGHT[:1], *waves[:3], *_STRAIGHT[1:], *waves[3:]]
+    return [CONSTANT, *_STRAIGHT[:1], *waves[:3], *_STRAIGHT[1:], *waves[3:]]

@@ -9,6 +9,7 @@ __all__ = [
     "SizeError",
     "SourceError",
     "TensorlaceError",
+    "TimeBudgetWarning",
 ]
 
 
@@ -26,6 +27,10 @@ class SizeError(TensorlaceError, ValueError):
 
 class IllConditionedWarning(UserWarning):
     """Normal equations lost all digits: the weights are one of many that fit equally well."""
+
+
+class TimeBudgetWarning(UserWarning):
+    """A search took far longer than its budget and was cut short."""
 
 
 class CurvatureWarning(UserWarning):

@@ -24,10 +24,11 @@ class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstim
 
     Parameters
     ----------
-    rank : int or "auto", default=4
+    rank : int or "auto", default="auto"
         Number R of products. "auto" fits many candidates that differ in all arguments that are
-        "auto", ranks them by evidence or on held-out rows, and predicts with a mixture of the best.
-        With a number, other arguments that are "auto" have the fixed values in brackets.
+        "auto", judges them on rows they have not seen, and predicts with a mixture of them. With a
+        number, one model is fitted, and other arguments that are "auto" have the fixed values in
+        brackets.
     n_basis : int, sequence of int or "auto", default="auto" (6)
         Basis functions I per column; one number, or one per column.
     basis : str or sequence of str, default="cosine"
@@ -56,6 +57,9 @@ class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstim
         positive.
     relative_threshold : bool, default=False
         Measure ``threshold`` in units of the largest eigenvalue.
+    noise : {"auto", "gaussian", "student", "varying", "varying_student"}, default="auto"
+        With ``rank="auto"``: constant or varying with x, with normal or heavier tails; "auto" lets
+        unseen rows decide.
     noise_precision : "evidence", "vi" or float, default="evidence"
         1 / noise variance, in units of y; or how to find it.
     prior_precision : "evidence", "vi" or float, default="evidence"
@@ -71,7 +75,8 @@ class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstim
         Seconds that ``rank="auto"`` may take, by a cost model and not by the clock, so that a busy
         machine chooses the same. None: half a minute for hundreds of rows, minutes for thousands.
     n_members : int or "auto", default="auto" (1)
-        Independent restarts; predictions are their mixture.
+        Most members of the mixture that ``rank="auto"`` ends with: fewer make predictions quicker.
+        With a fixed rank, independent restarts; predictions are their equal mixture.
     max_sweeps : int, default=300
         Largest number of solver steps.
     tol : float, default=1e-6
@@ -99,6 +104,12 @@ class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstim
     ----------
     machines_ : tuple of KernelMachine
         The fitted members.
+    weights_ : (M,) array
+        How much each counts; with ``rank="auto"`` more in rows where it is surer than others.
+    noise_ : Noise
+        What is left of the noise when each machine has its own, see `tensorlace.noise`.
+    search_results_, noise_results_ : DataFrame
+        All candidates and all kinds of noise that were tried; empty with a fixed rank.
     kinds_ : dict
         Kind of each column, inferred or chosen.
     log_evidence_ : float
@@ -117,7 +128,7 @@ class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstim
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(200, 2))
     >>> y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(200)
-    >>> model = TNKMRegressor(random_state=0).fit(X, y)
+    >>> model = TNKMRegressor(rank=4, random_state=0).fit(X, y)
     >>> mean, std = model.predict(X[:3], return_std=True)
     >>> bool(np.all(np.abs(y[:3] - mean) < 4 * std))
     True
@@ -128,7 +139,7 @@ class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstim
     def __init__(
         self,
         *,
-        rank: int | str = 4,
+        rank: int | str = "auto",
         n_basis: int | str | Sequence[int] = "auto",
         basis: str | Sequence[str] = "cosine",
         warp: str | Sequence[str] = "auto",
@@ -140,6 +151,7 @@ class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstim
         n_draws: int = 100,
         threshold: float | None = None,
         relative_threshold: bool = False,
+        noise: str = "auto",
         noise_precision: str | float = "evidence",
         prior_precision: str | float = "evidence",
         prior_groups: str = "auto",
@@ -169,6 +181,7 @@ class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstim
         self.n_draws = n_draws
         self.threshold = threshold
         self.relative_threshold = relative_threshold
+        self.noise = noise
         self.noise_precision = noise_precision
         self.prior_precision = prior_precision
         self.prior_groups = prior_groups

@@ -102,8 +102,10 @@ class FitsTables(ABC):
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
         found = train(params, table, self._encoding.kinds, rng=rng, checkpoint=checkpoint)
         self._draw_seed = int(rng.randint(2**31 - 1))
-        self.machines_: tuple[KernelMachine, ...] = found.machines
-        self.weights_ = found.weights
+        ensemble = found.ensemble
+        self.machines_: tuple[KernelMachine, ...] = ensemble.machines
+        self.weights_, self.noise_, self._sharp = ensemble.weights, ensemble.noise, ensemble.sharp
+        self.noise_results_ = as_frame(found.noise_results)
         self.search_results_ = as_frame(found.results)
         fits = [machine.fit for machine in self.machines_]
         scale = self.machines_[0].target.scale

@@ -196,7 +196,8 @@ def _coverages(
     else:
         point = (dist.means == target) & (dist.epistemic_stds == 0) & (dist.aleatoric_stds == 0)
         F = dist.cdf(target)
-        inside = (low <= F) & (F - dist.weights @ point <= high)
+        w = dist.weights if dist.weights.ndim == 2 else dist.weights[:, None]
+        inside = (low <= F) & (F - (w * point).sum(axis=0) <= high)
     return [_average(row, weight) for row in inside.astype(float)]
 
 

@@ -88,6 +88,11 @@ class Noise:
         """One of `KINDS`."""
         return KINDS[2 * (self.strength > 0.0) + np.isfinite(self.degrees)]
 
+    @property
+    def trivial(self) -> bool:
+        """Whether it changes nothing."""
+        return self.factor == 1.0 and self.kind == KINDS[0]
+
     def log_variance(self, X: Array, threads: int = 1) -> Array:
         """Logarithm of the noise variance (n,) in units of its average."""
         if self.strength == 0.0:

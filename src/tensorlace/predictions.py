@@ -14,7 +14,9 @@ from tensorlace.bases.basis import Array
 from tensorlace.cluster import is_collection, predict_collection
 from tensorlace.encoding import Encoding
 from tensorlace.machines import KernelMachine
-from tensorlace.predictive import Distribution, Mixture
+from tensorlace.mixtures import Ensemble
+from tensorlace.noise import Noise
+from tensorlace.predictive import Distribution
 from tensorlace.tables import nameless, numeric_table
 
 __all__ = ["PredictsDistributions"]
@@ -34,10 +36,12 @@ class PredictsDistributions(ABC):
 
     machines_: tuple[KernelMachine, ...]
     weights_: Array
+    noise_: Noise
     predictive: str
     n_draws: int
     n_jobs: int | None
     _draw_seed: int
+    _sharp: bool
     _encoding: Encoding
 
     def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
@@ -49,21 +53,20 @@ class PredictsDistributions(ABC):
             return dist.mean, dist.std
         if self.predictive == "sampled":
             return self.predict_dist(X).mean
-        table, threads = self._table(X), self._threads()
-        means = (machine.mean(table, threads) for machine in self.machines_)
-        return np.asarray(sum(w * mean for w, mean in zip(self.weights_, means, strict=True)))
+        return self._ensemble.mean(self._table(X), self._threads())
 
     def predict_dist(self, X: Any) -> Distribution:
         """Predictive distributions of n rows, a `Normal` or a `Mixture`."""
         table, threads = self._table(X), self._threads()
-        parts: list[Distribution] = []
-        for k, machine in enumerate(self.machines_):
-            if self.predictive == "linearized":
-                parts.append(machine.linearized(table, threads))
-            else:
-                rng = np.random.default_rng([self._draw_seed, k])
-                parts.append(machine.sampled(table, self.n_draws, rng, threads))
-        return parts[0] if len(parts) == 1 else Mixture.of(parts, self.weights_)
+        if self.predictive == "linearized":
+            return self._ensemble.dist(table, threads)
+        parts = [
+            machine.sampled(
+                table, self.n_draws, np.random.default_rng([self._draw_seed, k]), threads
+            )
+            for k, machine in enumerate(self.machines_)
+        ]
+        return self._ensemble.mixed(parts, table, threads)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
         """Central predictive interval: lower (n,), upper (n,)."""
@@ -75,17 +78,9 @@ class PredictsDistributions(ABC):
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draws of new targets (n, n_samples); a column is one joint draw over all rows."""
-        table = self._table(X)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        picks = rng.choice(len(self.machines_), size=n_samples, p=self.weights_)
-        counts = np.bincount(picks, minlength=len(self.machines_))
         linearized = self.predictive == "linearized"
-        draws = []
-        for machine, count in zip(self.machines_, counts, strict=True):
-            f = machine.functions(table, int(count), rng, linearized, self._threads())
-            noisy = f + machine.noise_std * rng.standard_normal(f.shape)
-            draws.append(machine.target.location + machine.target.scale * noisy)
-        return rng.permutation(np.concatenate(draws, axis=1), axis=1)
+        return self._ensemble.draws(self._table(X), n_samples, rng, linearized, self._threads())
 
     def extrapolated(self, X: Any) -> npt.NDArray[np.bool_]:
         """Rows (n,) with a value beyond what its column had in training.
@@ -101,6 +96,11 @@ class PredictsDistributions(ABC):
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.categorical = True
         return tags
+
+    @property
+    def _ensemble(self) -> Ensemble:
+        check_is_fitted(self)
+        return Ensemble(self.machines_, self.weights_, self._sharp, self.noise_)
 
     def _threads(self) -> int:
         return effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)

@@ -74,10 +74,9 @@ def _duration(seconds: float) -> str:
 
 
 def as_frame(results: list[dict[str, Any]]) -> Any:
-    """Rows of results as a data frame, best first, where pandas is installed; else as they are."""
+    """Rows of results as a data frame where pandas is installed; else as they are."""
     if not results:
         return None
-    results = sorted(results, key=lambda row: (-row["weight"], -row["log_evidence"]))
     try:
         import pandas as pd
     except ImportError:

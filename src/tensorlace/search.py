@@ -1,253 +1,182 @@
-"""A model that chooses itself: many small fits, ranked, and the best of them mixed.
+"""A model that chooses itself: many small fits, judged on rows they have not seen, and mixed.
 
-Few rows: all candidates see all rows and the Laplace evidence ranks them, so that a weight stays a
-number of repetitions. From some hundreds of rows on, a part chosen by a hash of the row number is
-held out, and members are picked one by one so that the mixture predicts it best. In both cases the
-mixture repairs what a single pick is: overconfident.
+Up to some thousand rows every candidate is cross-validated; beyond, a part is held out. The
+mixture weighs all that were tried, half by what helps the mixture on unseen rows and half equally,
+and row by row by how sure each is. Single best picks are overconfident, and so are mixtures of few.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from time import perf_counter
-from typing import Any, final
+from time import monotonic
+from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
-from tensorlace.bases import Cosine
-from tensorlace.bases.basis import Array, Basis
-from tensorlace.candidates import Candidate, plan
-from tensorlace.config import BASES, GROUPS, WARPS, Config
+from tensorlace.bases.basis import Array, Mask
+from tensorlace.candidates import (
+    FINAL_STEPS,
+    Candidate,
+    Width,
+    cost,
+    plan,
+)
+from tensorlace.errors import TimeBudgetWarning
 from tensorlace.fitting import fit_machines
-from tensorlace.gauss_newton import GaussNewton
 from tensorlace.machines import KernelMachine
-from tensorlace.rows import MEMORY_BUDGET
-from tensorlace.sources import ArraySource, Chunk, RowSource
-from tensorlace.streaming import LocalPieces, Pieces
-from tensorlace.subsample import hashes, largest_hash
+from tensorlace.mixtures import Ensemble, Found
+from tensorlace.noise import GAUSSIAN, Noise
+from tensorlace.residuals import Residuals, choose_noise
+from tensorlace.rounds import Runner, Task, cross_validated, held_out
+from tensorlace.sources import ArraySource, RowSource
+from tensorlace.stacking import blend, fold_numbers, greedy
+from tensorlace.streaming import Pieces
+from tensorlace.trials import (
+    Trial,
+    Trials,
+    configured,
+    sample_of,
+    side_by_side,
+    width_of,
+)
 
-__all__ = ["Found", "search"]
+__all__ = ["search"]
 
-SEARCH_ROWS = 8000
+SEARCH_ROWS = 9000
 """Rows that candidates are fitted to; the members that are chosen see all rows."""
 
-HOLD_OUT_FROM, HELD_OUT = 600, 0.2
-SEARCH_STEPS, FINAL_STEPS, TOL = 45, 80, 1e-3
-MEMBERS = 10
-_TEMPER, _SMALLEST_WEIGHT = 15.0, 0.02
-"""A difference of N / 15 in evidence is a factor of e in weight; less than 0.02 is left out."""
+CROSS_VALIDATED = 2500
+"""Rows up to which every row is held out once; beyond, a fifth of them is."""
 
-_DENSE_WORK = 4e12
+FOLDS, PICKS = 5, 20
+MEMBERS, FEW_MEMBERS = 30, 8
+"""Most members: of small models on few rows, of large ones on many."""
 
+_LEAST_SHARE = 0.004
+"""A member that counts less than this on average over rows is left out."""
 
-@final
-@dataclass(frozen=True)
-class Found:
-    """What a search came to.
-
-    Attributes
-    ----------
-    machines : tuple of KernelMachine
-    weights : (M,) array
-        Of the machines in the mixture.
-    results : list of dict
-        One entry per candidate: what it was, its score, its seconds and its weight.
-    """
-
-    machines: tuple[KernelMachine, ...]
-    weights: Array
-    results: list[dict[str, Any]]
+_NOISE_FROM = 40
+_NOISE_NETWORK = Candidate(2, 5, "mixed", "column_order", 0.3, True, False)
+_OVERSHOOT, _GRACE = 4.0, 60.0
+"""The clock stops a search that takes so many times its budget, and a minute."""
 
 
-def search(
-    config: Config,
-    table: RowSource | Pieces,
-    *,
-    given: dict[str, Any],
-    seed: int,
-    budget: float,
-    n_members: int = MEMBERS,
-    threads: int = 1,
-    memory_budget: int = MEMORY_BUDGET,
-    report: Callable[[int, int, str], None] | None = None,
-) -> Found:
-    """Choose, fit and mix.
-
-    Parameters
-    ----------
-    config : Config
-        Everything that is not searched.
-    table : RowSource or Pieces
-    given : dict
-        Fields of `Candidate` that the user has fixed.
-    seed : int
-        Starts of all fits follow from it.
-    budget : float
-        Seconds, turned into a number of candidates by the cost model.
-    n_members : int
-        Most members of the mixture.
-    threads : int
-        Candidates are fitted side by side.
-    report : callable, optional
-        Told number, count and text of each candidate that is done.
-    """
-    sample = _sample(table, SEARCH_ROWS)
-    total = float(len(sample.y) if sample.weight is None else sample.weight.sum())
-    names = table.names
-    candidates = _distinct(plan(total, len(names), budget, threads), given)
-    held = np.zeros(len(sample.y), dtype=np.bool_)
-    if total >= HOLD_OUT_FROM:
-        held = hashes(1 << 40, len(sample.y)) < np.uint64(HELD_OUT * 2.0**64)
-    train = _source(sample, ~held, names, table)
-    seeds = np.random.default_rng(seed).integers(2**31, size=len(candidates)).tolist()
-
-    def attempt(k: int) -> tuple[float, Array, float]:
-        start = perf_counter()
-        cut = replace(_configured(config, candidates[k], train), max_steps=SEARCH_STEPS, tol=TOL)
-        (machine,) = fit_machines(cut, train, seeds=[seeds[k]], memory_budget=memory_budget)
-        scores = np.zeros(0)
-        if held.any():
-            scores = machine.linearized(sample.X[held]).logpdf(sample.y[held])
-        if report is not None:
-            report(k + 1, len(candidates), str(candidates[k]))
-        return machine.fit.log_evidence, scores, perf_counter() - start
-
-    with threadpool_limits(1, user_api="blas"):  # candidates side by side, one thread each
-        jobs = (delayed(attempt)(k) for k in range(len(candidates)))
-        done = list(Parallel(n_jobs=threads, prefer="threads", require="sharedmem")(jobs))
-    evidence = np.array([e for e, _, _ in done])
-    if held.any():
-        weight = None if sample.weight is None else sample.weight[held]
-        counts = greedy(np.stack([scores for _, scores, _ in done]), weight, n_members)
-    else:
-        counts = tempered(evidence, total, n_members)
-    chosen = np.flatnonzero(counts)
-
-    def final(k: int) -> KernelMachine:
-        cut = replace(_configured(config, candidates[k], table), max_steps=FINAL_STEPS, tol=TOL)
-        return fit_machines(cut, table, seeds=[seeds[k]], memory_budget=memory_budget)[0]
-
-    with threadpool_limits(1, user_api="blas"):
-        finals = (delayed(final)(int(k)) for k in chosen)
-        machines = Parallel(n_jobs=threads, prefer="threads", require="sharedmem")(finals)
-    weights = counts / counts.sum()
-    results = [
-        {
-            **vars(candidate),
-            "log_evidence": float(e),
-            "held_out_log_score": float(np.mean(scores)) if scores.size else np.nan,
-            "seconds": seconds,
-            "weight": float(w),
-        }
-        for candidate, (e, scores, seconds), w in zip(candidates, done, weights, strict=True)
-    ]
-    return Found(tuple(machines), weights[chosen], results)
-
-
-def greedy(scores: Array, weight: Array | None, n_members: int) -> Array:
-    """Members of a mixture picked one by one, the same one more than once if it helps.
-
-    Parameters
-    ----------
-    scores : (K, n) array
-        Log densities of held-out rows.
-    weight : (n,) array or None
-    n_members : int
-
-    Returns
-    -------
-    (K,) array
-        How often each was picked.
-
-    Examples
-    --------
-    >>> greedy(np.log([[0.9, 0.1], [0.1, 0.9], [0.2, 0.2]]), None, 2)
-    array([1., 1., 0.])
-    """
-    w = np.full(scores.shape[1], 1.0) if weight is None else weight
-    counts = np.zeros(len(scores))
-    mixture = np.full(scores.shape[1], -np.inf)
-    for k in range(n_members):
-        trial = np.logaddexp(mixture + np.log(max(k, 1)), scores) - np.log(k + 1)
-        best = int(np.argmax(trial @ w))
-        counts[best] += 1
-        mixture = trial[best]
-    return counts
-
-
-def tempered(evidence: Array, n_rows: float, n_members: int) -> Array:
-    """Weights (K,) of the best few by evidence: it is sure too soon, so it is taken as weaker.
-
-    >>> tempered(np.array([0.0, -1.0, -1000.0]), 100.0, 2).round(2)
-    array([0.54, 0.46, 0.  ])
-    """
-    best = np.argsort(-evidence, kind="stable")[:n_members]
-    weights = np.zeros(len(evidence))
-    weights[best] = np.exp((evidence[best] - evidence[best[0]]) * _TEMPER / n_rows)
-    weights[weights < _SMALLEST_WEIGHT] = 0.0
-    return np.asarray(weights / weights.sum())
-
-
-def _configured(config: Config, c: Candidate, table: RowSource | Pieces) -> Config:
-    """``config`` with what the candidate says."""
-    D = len(table.names)
-    P = (c.rank + c.additive) * c.n_basis * D
-    small = min(P, table.n_rows)
-    dense = GaussNewton() if small * small * max(P, table.n_rows) < _DENSE_WORK else None
-    bases: tuple[Callable[[int], Basis], ...] = (BASES[c.basis],) * D
-    if c.basis == "cosine":
-        bases = (partial(Cosine, lengthscale=c.lengthscale),) * D
-    return replace(
-        config,
-        rank=c.rank,
-        n_basis=(c.n_basis,) * D,
-        bases=bases,
-        warps=(WARPS[c.warp],) * D,
-        groups=GROUPS[c.prior_groups],
-        additive=c.additive,
-        rotate=c.rotate and D > 1,
-        solver=config.solver or dense,
-    )
-
-
-def _distinct(candidates: Sequence[Candidate], given: dict[str, Any]) -> list[Candidate]:
-    """Candidates with what the user has fixed, each once."""
-    return list(dict.fromkeys(replace(c, **given) for c in candidates))
-
-
-def _sample(table: RowSource | Pieces, size: int) -> Chunk:
-    """About ``size`` rows, or all if there are not many more."""
-    if isinstance(table, ArraySource) and table.n_rows <= size:
-        return table.read(0, table.n_rows)
-    largest = largest_hash(size, table.n_rows)
-
-    def choose(chunk: Chunk) -> Chunk:
-        chosen = hashes(chunk.first_row, chunk.n_rows) <= largest
-        weight = chunk.weight
-        if weight is not None:
-            chosen &= weight > 0.0
-            weight = weight[chosen]
-        return Chunk(chunk.X[chosen], chunk.y[chosen], weight, chunk.first_row)
-
-    def join(a: Chunk, b: Chunk) -> Chunk:
-        weight = None if a.weight is None or b.weight is None else np.append(a.weight, b.weight)
-        X, y = np.concatenate([a.X, b.X]), np.concatenate([a.y, b.y])
-        return Chunk(X, y, weight, a.first_row)
-
-    if not isinstance(table, RowSource):
-        return table.reduce(choose, join)
-    pieces = LocalPieces(table)
-    try:
-        return pieces.reduce(choose, join)
-    finally:
-        pieces.close()
-
-
-def _source(
-    sample: Chunk, rows: Any, names: tuple[str, ...], table: RowSource | Pieces
-) -> ArraySource:
-    weight = None if sample.weight is None else sample.weight[rows]
+def search(task: Task, table: RowSource | Pieces) -> Found:
+    """Choose, fit and mix."""
+    deadline = monotonic() + _OVERSHOOT * task.budget + _GRACE
+    sample = sample_of(table, SEARCH_ROWS)
     missing = isinstance(table, RowSource) and table.missing
-    return ArraySource(sample.X[rows], sample.y[rows], weight, names, missing=missing)
+    n = len(sample.y)
+    folds = fold_numbers(sample.X, sample.y, FOLDS)
+    few = n <= CROSS_VALIDATED
+    if few:
+        parts = [(folds != k, folds == k) for k in range(FOLDS) if _usable(folds, k)]
+    else:
+        parts = [(folds != 0, folds == 0)]
+    trials = Trials(task.config, sample, table.names, missing, parts, task.memory_budget)
+    width = width_of(task.config, sample)
+    run = Runner(task, trials, width, lambda: monotonic() > deadline)
+    if not parts:  # two or three distinct rows: nothing can be held out
+        only = task.distinct(plan(n, width, 1.0))[:1]
+        machines = _final(task, table, only, [task.seed], None)
+        return Found(Ensemble(machines, np.ones(1)), run.results({}))
+    tried = cross_validated(run, n) if few else held_out(run)
+    weights = _weights(task, trials, tried, few, table.n_rows, width)
+    chosen = np.flatnonzero(weights)
+    members = [tried[k] for k in chosen]
+    noise, noises, dist = _noise(task, trials, members, weights[chosen], folds)
+    if run.expired():
+        warnings.warn(
+            f"the search took more than {_OVERSHOOT:g} times its budget of {task.budget:g} s and "
+            f"a minute, and was cut short: give a larger time_budget, or a rank",
+            TimeBudgetWarning,
+            stacklevel=2,
+        )
+    # beginning where a fit to part of the rows ended pays only if there are many
+    begins = None if few else [t.fits[0] for t in members]
+    seeds = [t.seed for t in members]
+    machines = _final(task, table, [t.candidate for t in members], seeds, begins)
+    ensemble = Ensemble(machines, weights[chosen], sharp=True, noise=noise)
+    shares = {id(tried[k]): float(weights[k]) for k in chosen}
+    return Found(ensemble, run.results(shares), noises, (dist, *trials.targets))
+
+
+def _usable(folds: Any, k: int) -> bool:
+    held = int(np.sum(folds == k))
+    return held > 0 and len(folds) - held >= 3
+
+
+def _weights(
+    task: Task, trials: Trials, tried: Sequence[Trial], few: bool, n_rows: int, width: Width
+) -> Array:
+    """Overall weights (K,) of all that were tried; where rows are many, few are not zero."""
+    y, weight = trials.targets
+    unseen = Trials.unseen(tried)
+    most = task.n_members or (MEMBERS if few else FEW_MEMBERS)
+    allowed = np.arange(len(tried))
+    if not few:
+        score = np.average(unseen.log_density(y), axis=1, weights=weight)
+        order = np.argsort(-score, kind="stable")
+        work = 0.4 * task.budget * task.threads
+        kept: list[int] = []
+        for k in order:
+            seconds = cost(tried[k].candidate, width, n_rows, FINAL_STEPS)
+            if not kept or seconds <= work:
+                kept.append(int(k))
+                work -= seconds
+        allowed = np.array(kept)
+    picks = greedy(unseen[allowed], y, weight, min(PICKS, most) if most < len(allowed) else PICKS)
+    # few rows say little of which members help: the fewer, the more equal the weights
+    trust = 0.5 * len(y) / (len(y) + 50.0)
+    w = np.zeros(len(tried))
+    w[allowed] = trust * picks / picks.sum() + (1.0 - trust) / len(allowed)
+    share = blend(w[allowed], unseen[allowed].log_std).mean(axis=1)
+    w[allowed[share < _LEAST_SHARE]] = 0.0
+    w[np.argsort(-w, kind="stable")[most:]] = 0.0
+    return np.asarray(w / w.sum())
+
+
+def _noise(
+    task: Task, trials: Trials, members: Sequence[Trial], weights: Array, folds: Any
+) -> tuple[Noise, list[dict[str, Any]], Any]:
+    """Noise that the rows held out speak for, and what the mixture says of them with it."""
+    y, weight = trials.targets
+    held = trials.held
+    dist = Trials.unseen(members).mixture(weights)
+    residuals = Residuals(trials.sample.X[held], y, weight, dist)
+    if len(y) < _NOISE_FROM:
+        return GAUSSIAN, [], dist
+    names = trials.names
+
+    def fit(target: Array, rows: Mask) -> KernelMachine:
+        w = None if weight is None else weight[rows]
+        source = ArraySource(residuals.X[rows], target[rows], w, names, missing=trials.missing)
+        cut = replace(
+            configured(task.config, _NOISE_NETWORK, source), max_steps=40, tol=1e-3, rough=True
+        )
+        return fit_machines(cut, source, seeds=[task.seed])[0]
+
+    inner = fold_numbers(residuals.X, y, FOLDS) if len(trials.parts) == 1 else folds
+    noise, results = choose_noise(residuals, inner, fit, task.noise)
+    return noise, results, dist
+
+
+def _final(
+    task: Task,
+    table: RowSource | Pieces,
+    candidates: Sequence[Candidate],
+    seeds: Sequence[int],
+    begins: Sequence[Any] | None,
+) -> tuple[KernelMachine, ...]:
+    """Members fitted to all rows."""
+
+    def fit(k: int) -> KernelMachine:
+        steps = 45 if begins is None else int(FINAL_STEPS)
+        cut = replace(configured(task.config, candidates[k], table), max_steps=steps, tol=1e-3)
+        begin = None if begins is None else begins[k]
+        how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": task.memory_budget}
+        return fit_machines(cut, table, begin=begin, **how)[0]
+
+    jobs = [partial(fit, k) for k in range(len(candidates))]
+    return tuple(side_by_side(jobs, task.threads))

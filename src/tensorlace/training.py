@@ -15,8 +15,11 @@ from tensorlace.config import Config
 from tensorlace.errors import InputError
 from tensorlace.fitting import fit_machines
 from tensorlace.kinds import Kind
+from tensorlace.mixtures import Ensemble, Found
+from tensorlace.noise import KINDS
 from tensorlace.reporting import progress_printer
-from tensorlace.search import MEMBERS, Found, search
+from tensorlace.rounds import Task
+from tensorlace.search import search
 from tensorlace.sources import RowSource
 from tensorlace.streaming import Pieces
 
@@ -46,21 +49,24 @@ def train(
     config = Config.of(params, len(table.names), kinds)
     threads = effective_n_jobs(-1 if params["n_jobs"] is None else params["n_jobs"])
     n_members = params["n_members"]
-    if params["rank"] == "auto":
+    if _auto(params["rank"]):
         if checkpoint is not None:
             raise InputError("rank='auto' makes many fits and keeps no checkpoint: give a rank")
-        return search(
+        task = Task(
             config,
-            table,
             given=_given(params),
             seed=int(rng.randint(2**31 - 1)),
             budget=params["time_budget"] or default_budget(table.n_rows),
-            n_members=MEMBERS if n_members == "auto" else n_members,
+            n_members=None if _auto(n_members) else n_members,
+            noise=KINDS if _auto(params["noise"]) else (params["noise"],),
             threads=threads,
             memory_budget=params["memory_budget"],
             report=_reporter(params["verbose"]),
         )
-    n_members = 1 if n_members == "auto" else n_members
+        return search(task, table)
+    if not _auto(params["noise"]) and params["noise"] != "gaussian":
+        raise InputError(f"noise={params['noise']!r} needs rank='auto': a fixed rank has none")
+    n_members = 1 if _auto(n_members) else n_members
     machines = fit_machines(
         config,
         table,
@@ -76,7 +82,7 @@ def train(
             max_steps=params["max_sweeps"],
         ),
     )
-    return Found(machines, np.full(n_members, 1.0 / n_members), [])
+    return Found(Ensemble(machines, np.full(n_members, 1.0 / n_members)))
 
 
 def _given(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,11 +101,11 @@ def _auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _reporter(verbose: int) -> Callable[[int, int, str], None] | None:
+def _reporter(verbose: int) -> Callable[[str], None] | None:
     if not verbose:
         return None
 
-    def report(number: int, count: int, what: str) -> None:
-        print(f"[tensorlace] candidate {number}/{count}  {what}", file=sys.stderr, flush=True)
+    def report(what: str) -> None:
+        print(f"[tensorlace] {what}", file=sys.stderr, flush=True)
 
     return report

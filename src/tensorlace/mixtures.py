@@ -1,0 +1,116 @@
+"""Fitted machines that predict together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from tensorlace.bases.basis import Array
+from tensorlace.machines import KernelMachine
+from tensorlace.noise import GAUSSIAN, Noise, scales, with_noise
+from tensorlace.predictive import Distribution, Mixture
+from tensorlace.stacking import blend
+
+__all__ = ["Ensemble", "Found"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Machines, how much each counts, and the noise they share.
+
+    Attributes
+    ----------
+    machines : tuple of M KernelMachine
+    weights : (M,) array
+    sharp : bool
+        Whether weights change from row to row with how sure the members are, see `blend`.
+    noise : Noise
+    """
+
+    machines: tuple[KernelMachine, ...]
+    weights: Array
+    sharp: bool = False
+    noise: Noise = GAUSSIAN
+
+    @property
+    def plain(self) -> bool:
+        """Whether the mean needs no variance."""
+        return not self.sharp or len(self.machines) == 1
+
+    def mean(self, X: Array, threads: int = 1) -> Array:
+        """Predictive mean (n,)."""
+        if not self.plain:
+            return self.dist(X, threads).mean
+        means = (machine.mean(X, threads) for machine in self.machines)
+        return np.asarray(sum(w * mean for w, mean in zip(self.weights, means, strict=True)))
+
+    def dist(self, X: Array, threads: int = 1) -> Distribution:
+        """Linearised predictive distributions of n rows."""
+        return self.mixed([machine.linearized(X, threads) for machine in self.machines], X, threads)
+
+    def mixed(self, parts: Sequence[Distribution], X: Array, threads: int = 1) -> Distribution:
+        """What the members say, as one."""
+        dist = parts[0] if len(parts) == 1 else Mixture.of(parts, self.by_row(parts))
+        if self.noise.trivial:
+            return dist
+        return with_noise(dist, self.noise, self.noise.log_variance(X, threads))
+
+    def by_row(self, parts: Sequence[Distribution]) -> Array:
+        """Weights (M, n), or (M,) if they are the same for all rows."""
+        if self.plain:
+            return self.weights
+        return blend(self.weights, np.log([part.std for part in parts]))
+
+    def draws(
+        self,
+        X: Array,
+        n_samples: int,
+        rng: np.random.Generator,
+        linearized: bool,
+        threads: int = 1,
+    ) -> Array:
+        """Draws of new targets (n, n_samples); a column is one joint draw over all rows."""
+        weights = self.weights[:, None]
+        if not self.plain:
+            weights = self.by_row([machine.linearized(X, threads) for machine in self.machines])
+        edges = np.cumsum(weights, axis=0)  # (M, n) or (M, 1)
+        # one number decides the member in all rows, which is the same one where weights agree
+        member = (rng.random(n_samples) >= edges[:-1, :, None]).sum(axis=0)  # (n or 1, n_samples)
+        y = np.zeros((len(X), n_samples))
+        shares, stds = scales(self.noise.degrees)
+        tail = stds[rng.choice(len(shares), size=y.shape, p=shares)] if len(shares) > 1 else 1.0
+        spread = self.noise.factor * np.exp(0.5 * self.noise.log_variance(X, threads))
+        noise = spread[:, None] * tail * rng.standard_normal(y.shape)
+        for m, machine in enumerate(self.machines):
+            columns = np.flatnonzero(np.any(member == m, axis=0))
+            if columns.size:
+                f = machine.functions(X, columns.size, rng, linearized, threads)
+                z = f + machine.noise_std * noise[:, columns]
+                mine = np.broadcast_to(member == m, y.shape)[:, columns]
+                target = machine.target.location + machine.target.scale * z
+                y[:, columns] = np.where(mine, target, y[:, columns])
+        return y
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a fit or a search came to.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+    results : list of dict
+        One entry per candidate: what it was, its score, its seconds and its weight.
+    noise_results : list of dict
+        One entry per kind of noise that was tried.
+    unseen : tuple or None
+        Distribution and targets of held-out rows, for a check.
+    """
+
+    ensemble: Ensemble
+    results: list[dict[str, Any]] = field(default_factory=list)
+    noise_results: list[dict[str, Any]] = field(default_factory=list)
+    unseen: tuple[Distribution, Array, Array | None] | None = None

@@ -1,0 +1,177 @@
+"""Which noise the residuals of unseen rows speak for."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from tensorlace.bases.basis import Array
+from tensorlace.machines import KernelMachine
+from tensorlace.noise import GAUSSIAN, KINDS, Noise, scales
+from tensorlace.predictive import Distribution
+
+__all__ = ["Residuals", "choose_noise"]
+
+FACTORS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
+DEGREES = (2.5, 3.0, 4.0, 6.0, 10.0, np.inf)
+STRENGTHS = (0.4, 0.7, 1.0, 1.4, 2.0)
+_SOFTENING = 0.1
+"""Added to squared residuals in units of their variance: a residual of zero says little."""
+
+_ERRORS, _GAIN = 2.0, 0.003
+"""Standard errors, and nats per row, by which a noise that varies must be better."""
+
+_VARYING_FROM = 100
+"""Rows below which no variation of the noise is looked for."""
+
+_ROWS = 3000
+"""Rows on which kinds of noise are compared."""
+
+Fit = Callable[[Array, npt.NDArray[np.bool_]], KernelMachine]
+"""From a target (n,) and a mask of rows to a machine fitted to them."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Unseen rows and what a mixture says of them.
+
+    Attributes
+    ----------
+    X : (n, D) array
+    y : (n,) array
+    weight : (n,) array or None
+    dist : Mixture of n rows
+    """
+
+    X: Array
+    y: Array
+    weight: Array | None
+    dist: Distribution
+
+    @property
+    def surprise(self) -> Array:
+        """Logarithm of squared residuals in units of the predictive variance (n,)."""
+        z = (self.y - self.dist.mean) / self.dist.std
+        return np.log(z * z + _SOFTENING)
+
+    def mean(self, values: Array) -> float:
+        """Weighted mean over rows."""
+        return float(np.average(values, weights=self.weight))
+
+    def log_scores(self, noise: Noise, log_variance: Array | float) -> Array:
+        """Log densities (n,) of the targets if the noise were this."""
+        d = self.dist
+        r2 = (self.y - d.means) ** 2
+        a2 = (d.aleatoric_stds * (noise.factor * np.exp(0.5 * np.asarray(log_variance)))) ** 2
+        w = d.weights if d.weights.ndim == 2 else d.weights[:, None]
+        log_w = np.log(np.maximum(w, 1e-300))
+        parts = []
+        for share, std in zip(*scales(noise.degrees), strict=True):
+            v = d.epistemic_stds**2 + a2 * (std * std)
+            parts.append(log_w + np.log(share) - 0.5 * (r2 / v + np.log(v)))
+        out = logsumexp(np.concatenate(parts), axis=0)
+        return np.asarray(out) - 0.5 * np.log(2.0 * np.pi)
+
+    def some(self, most: int) -> "npt.NDArray[np.bool_]":
+        """Mask of rows, at most about ``most``, evenly spread."""
+        step = max(1, len(self.y) // most)
+        return np.arange(len(self.y)) % step == 0
+
+    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> "Residuals":
+        """Some of the rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Residuals(self.X[rows], self.y[rows], weight, self.dist[rows])
+
+
+def choose_noise(
+    residuals: Residuals,
+    folds: npt.NDArray[np.intp],
+    fit: Fit | None,
+    kinds: Sequence[str] = KINDS,
+) -> tuple[Noise, list[dict[str, Any]]]:
+    """Best noise by the log score of unseen rows; a more complex one has to be clearly better.
+
+    Parameters
+    ----------
+    residuals : Residuals
+    folds : (n,) int array
+        Folds in which a variation with x is fitted and judged.
+    fit : callable or None
+        Fits the network for it; None if there is none to be tried.
+    kinds : sequence of str
+        Those of `KINDS` that are allowed.
+
+    Returns
+    -------
+    noise : Noise
+    results : list of dict
+        Kind, factor, degrees, strength, log score and whether it was chosen.
+    """
+    few = residuals.some(_ROWS)
+    part = residuals[few]
+    tried: dict[str, tuple[Noise, Array]] = {}
+    for kind, degrees in (("gaussian", (np.inf,)), ("student", DEGREES[:-1])):
+        if kind in kinds:
+            tried[kind] = _best(part, (Noise(f, v) for f, v in product(FACTORS, degrees)), 0.0)
+    varying = [kind for kind in kinds if kind.startswith("varying")]
+    machine = None
+    if varying and fit is not None and len(residuals.y) >= _VARYING_FROM:
+        h = _unseen_surprise(residuals, folds, fit)
+        machine = fit(residuals.surprise, np.ones(len(residuals.y), dtype=np.bool_))
+        h = h[few] - part.mean(h[few])
+        for kind in varying:
+            degrees = (np.inf,) if kind == "varying" else DEGREES[:-1]
+            grid = product(STRENGTHS, FACTORS, degrees)
+            tried[kind] = _best(part, (Noise(f, v, s, (machine,)) for s, f, v in grid), h)
+    if not tried:  # only a variation was asked for and there are too few rows for it
+        tried["gaussian"] = _best(part, (Noise(f) for f in FACTORS), 0.0)
+    chosen = _simplest(part, tried)
+    results = [
+        {
+            "noise": kind,
+            "factor": noise.factor,
+            "degrees": noise.degrees,
+            "strength": noise.strength,
+            "held_out_log_score": part.mean(scores),
+            "chosen": kind == chosen,
+        }
+        for kind, (noise, scores) in tried.items()
+    ]
+    noise = tried[chosen][0]
+    if noise.strength > 0.0 and machine is not None:
+        noise = replace(noise, level=residuals.mean(machine.mean(residuals.X)))
+    return (GAUSSIAN if noise.trivial else noise), results
+
+
+def _best(
+    residuals: Residuals, noises: Iterable[Noise], surprise: Array | float
+) -> tuple[Noise, Array]:
+    scored = [(n, residuals.log_scores(n, n.strength * np.asarray(surprise))) for n in noises]
+    return max(scored, key=lambda entry: residuals.mean(entry[1]))
+
+
+def _simplest(residuals: Residuals, tried: dict[str, tuple[Noise, Array]]) -> str:
+    """Kind with the highest score, except that each step up in complexity must be sure."""
+    chosen = next(iter(tried))
+    for kind in list(tried)[1:]:
+        gain = tried[kind][1] - tried[chosen][1]
+        mean = residuals.mean(gain)
+        error = np.sqrt(residuals.mean((gain - mean) ** 2) / len(gain))
+        sure = _ERRORS if kind.startswith("varying") else 1.0
+        if mean > max(sure * error, _GAIN):
+            chosen = kind
+    return chosen
+
+
+def _unseen_surprise(residuals: Residuals, folds: npt.NDArray[np.intp], fit: Fit) -> Array:
+    """Surprise (n,) as predicted by machines that have not seen the row."""
+    h = np.zeros(len(residuals.y))
+    for fold in np.unique(folds):
+        held = folds == fold
+        h[held] = fit(residuals.surprise, ~held).mean(residuals.X[held])
+    return h

@@ -1,0 +1,146 @@
+"""Rounds of a search: many small models in many styles, then larger ones in the best of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, final
+
+import numpy as np
+
+from tensorlace.candidates import Candidate, Width, affordable, enlarged, plan
+from tensorlace.config import Config
+from tensorlace.noise import KINDS
+from tensorlace.rows import MEMORY_BUDGET
+from tensorlace.trials import Trial, Trials, part_of
+
+__all__ = ["Runner", "Task", "cross_validated", "held_out"]
+
+FIRST_ROWS = 2000
+"""Rows that the first candidates are fitted to where a part is held out."""
+
+_STYLES_KEPT = 4
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be searched.
+
+    Attributes
+    ----------
+    config : Config
+        Everything that is not searched.
+    given : dict
+        Fields of `Candidate` that the user has fixed.
+    seed : int
+        Starts of all fits follow from it.
+    budget : float
+        Seconds, turned into a number of candidates by the cost model.
+    n_members : int or None
+        Most members of the mixture.
+    noise : sequence of str
+        Kinds of noise that are allowed.
+    threads : int
+        Candidates are fitted side by side.
+    report : callable or None
+        Told the text of each fit that is done.
+    """
+
+    config: Config
+    given: dict[str, Any]
+    seed: int
+    budget: float
+    n_members: int | None = None
+    noise: Sequence[str] = KINDS
+    threads: int = 1
+    memory_budget: int = MEMORY_BUDGET
+    report: Callable[[str], None] | None = None
+
+    def distinct(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Candidates with what the user has fixed, each once."""
+        return list(dict.fromkeys(replace(c, **self.given) for c in candidates))
+
+
+@final
+class Runner:
+    """Tries candidates and remembers how they did."""
+
+    def __init__(
+        self, task: Task, trials: Trials, width: Width, expired: Callable[[], bool]
+    ) -> None:
+        self.task, self.trials, self.width, self.expired = task, trials, width, expired
+        self.tried: list[Trial] = []
+        self.scores: dict[int, float] = {}
+        self._seeds = np.random.default_rng(task.seed)
+        self._number = count(1)
+
+    @property
+    def work(self) -> float:
+        """Seconds of one thread that may be spent in all."""
+        return self.task.budget * self.task.threads
+
+    def __call__(
+        self, candidates: Sequence[Candidate], trials: Trials | None = None
+    ) -> list[Trial]:
+        """Try those that have not been tried on these rows."""
+        trials = trials or self.trials
+        seen = {t.candidate for t in self.tried} if trials is self.trials else set()
+        new = [c for c in self.task.distinct(candidates) if c not in seen]
+        seeds = self._seeds.integers(2**31, size=len(new)).tolist()
+
+        def done(what: str) -> None:
+            if self.task.report is not None:
+                self.task.report(f"fit {next(self._number)}: {what}")
+
+        found = trials.run(new, seeds, self.task.threads, done, self.expired)
+        self.tried += found
+        y, weight = trials.targets
+        if found:
+            density = Trials.unseen(found).log_density(y)
+            for trial, score in zip(
+                found, np.average(density, axis=1, weights=weight), strict=True
+            ):
+                self.scores[id(trial)] = float(score)
+        return found
+
+    def best(self, tried: Sequence[Trial]) -> list[Trial]:
+        """Best first."""
+        return sorted(tried, key=lambda t: -self.scores[id(t)])
+
+    def results(self, shares: dict[int, float]) -> list[dict[str, Any]]:
+        """One line per candidate, by weight in the mixture and then by score."""
+        ranked = sorted(self.best(self.tried), key=lambda t: -shares.get(id(t), 0.0))
+        return [
+            {
+                **vars(t.candidate),
+                "log_evidence": t.log_evidence,
+                "held_out_log_score": self.scores[id(t)],
+                "seconds": t.seconds,
+                "weight": shares.get(id(t), 0.0),
+            }
+            for t in ranked
+        ]
+
+
+def cross_validated(run: Runner, n: int) -> list[Trial]:
+    """Two rounds: many styles, then larger models in the best of them."""
+    fits = 1.0 + 0.8 * len(run.trials.parts)
+    tried = run(plan(n, run.width, 0.6 * run.work, fits))
+    styles = [t.candidate for t in run.best(tried)[:_STYLES_KEPT]]
+    larger = affordable(enlarged(styles), n, run.width, 0.4 * run.work, fits)
+    return tried + run(larger[: 1 + n // 40])
+
+
+def held_out(run: Runner) -> list[Trial]:
+    """Many styles on few rows, then the best of them, and larger, on many."""
+    (train, held) = run.trials.parts[0]
+    small = replace(run.trials, parts=[(part_of(train, FIRST_ROWS), held)])
+    first = run(plan(FIRST_ROWS, run.width, 0.2 * run.work), small)
+    styles = [t.candidate for t in run.best(first)[:_STYLES_KEPT]]
+    n = int(train.sum())
+    again = [c for pair in zip(enlarged(styles), styles, strict=False) for c in pair]
+    again += [c for c in enlarged(styles) if c not in again]
+    tried = run(affordable(again, n, run.width, 0.25 * run.work, at_least=1))
+    styles = [t.candidate for t in run.best(tried)[:2]]
+    larger = affordable(enlarged(styles), n, run.width, 0.15 * run.work)
+    return tried + run(larger)

@@ -1,0 +1,147 @@
+"""Which of many fitted models to mix, by how well the mixture predicts rows they have not seen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from tensorlace.bases.basis import Array
+from tensorlace.predictive import Distribution, Mixture
+
+__all__ = ["SHARPNESS", "Unseen", "blend", "fold_numbers", "greedy", "tempered"]
+
+SHARPNESS = 3.0
+"""Members are weighted by (their std)^-SHARPNESS row by row: who is sure there is listened to."""
+
+_TEMPER, _SMALLEST_WEIGHT = 15.0, 0.02
+"""A difference of N / 15 in evidence is a factor of e in weight; less than 0.02 is left out."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """What K models say of n rows that they were not fitted to, in units of y.
+
+    Attributes
+    ----------
+    means, epistemic, aleatoric : (K, n) arrays
+    """
+
+    means: Array
+    epistemic: Array
+    aleatoric: Array
+
+    @classmethod
+    def of(cls, dists: Sequence[Distribution]) -> Self:
+        """From one Normal per model."""
+        parts = ("means", "epistemic_stds", "aleatoric_stds")
+        return cls(*(np.concatenate([getattr(d, part) for d in dists]) for part in parts))
+
+    @property
+    def log_std(self) -> Array:
+        """Logarithm of the total standard deviation (K, n)."""
+        return np.log(np.hypot(self.epistemic, self.aleatoric))
+
+    def log_density(self, y: Array) -> Array:
+        """Of the targets ``y`` (n,): (K, n)."""
+        z = (y - self.means) / np.hypot(self.epistemic, self.aleatoric)
+        return np.asarray(-0.5 * z * z - self.log_std - 0.5 * np.log(2.0 * np.pi))
+
+    def __getitem__(self, models: npt.NDArray[np.intp]) -> "Unseen":
+        """Some of the models."""
+        return Unseen(self.means[models], self.epistemic[models], self.aleatoric[models])
+
+    def mixture(self, weights: Array) -> Mixture:
+        """Their blend with overall weights (K,)."""
+        by_row = blend(weights, self.log_std)
+        return Mixture(self.means, self.epistemic, self.aleatoric, by_row)
+
+
+def blend(weights: Array, log_std: Array) -> Array:
+    """Weights (M, n) row by row from overall ones (M,) and members' stds (M, n).
+
+    >>> blend(np.array([0.5, 0.5]), np.log([[1.0, 1.0], [1.0, 3.0]])).round(2)
+    array([[0.5 , 0.96],
+           [0.5 , 0.04]])
+    """
+    with np.errstate(divide="ignore"):
+        log = np.log(weights)[:, None] - SHARPNESS * log_std
+    return np.asarray(np.exp(log - logsumexp(log, axis=0)))
+
+
+def greedy(unseen: Unseen, y: Array, weight: Array | None, n_members: int) -> Array:
+    """Members of a blend picked one by one, the same one more than once if it helps.
+
+    Parameters
+    ----------
+    unseen : Unseen of K models and n rows
+    y : (n,) array
+    weight : (n,) array or None
+        Repetitions of the rows.
+    n_members : int
+        Picks.
+
+    Returns
+    -------
+    (K,) array
+        How often each was picked.
+
+    Examples
+    --------
+    >>> means, ones = np.array([[0.0, 5.0], [5.0, 0.0], [4.0, 4.0]]), np.ones((3, 2))
+    >>> u = Unseen(means, 0.0 * ones, ones)
+    >>> greedy(u, np.zeros(2), None, 2)
+    array([1., 1., 0.])
+    """
+    w = np.ones(y.size) if weight is None else weight
+    share = -SHARPNESS * unseen.log_std
+    density = unseen.log_density(y) + share
+    counts = np.zeros(len(share))
+    above = below = np.full(y.size, -np.inf)
+    for _ in range(n_members):
+        up, down = np.logaddexp(above, density), np.logaddexp(below, share)
+        best = int(np.argmax((up - down) @ w))
+        counts[best] += 1
+        above, below = up[best], down[best]
+    return counts
+
+
+def tempered(evidence: Array, n_rows: float, n_members: int) -> Array:
+    """Weights (K,) of the best few by evidence: it is sure too soon, so it is taken as weaker.
+
+    >>> tempered(np.array([0.0, -1.0, -1000.0]), 100.0, 2).round(2)
+    array([0.54, 0.46, 0.  ])
+    """
+    best = np.argsort(-evidence, kind="stable")[:n_members]
+    weights = np.zeros(len(evidence))
+    weights[best] = np.exp((evidence[best] - evidence[best[0]]) * _TEMPER / n_rows)
+    weights[weights < _SMALLEST_WEIGHT] = 0.0
+    return np.asarray(weights / weights.sum())
+
+
+def fold_numbers(X: Array, y: Array, n_folds: int) -> npt.NDArray[np.intp]:
+    """Fold 0, 1, ... of each row (n,), by what is in the row and not by where it is.
+
+    Rows that are equal share a fold, so that repeating a row is the same as giving it a weight; and
+    only the order of the values within each column counts, so that units do not.
+
+    >>> fold_numbers(np.array([[1.0], [2.0], [2.0], [3.0]]), np.array([0.0, 1.0, 1.0, 5.0]), 3)
+    array([1, 0, 0, 2])
+    """
+    key = np.zeros(len(y), dtype=np.uint64)
+    for column in (*X.T, y):
+        rank = np.unique(column, return_inverse=True)[1].astype(np.uint64)
+        key = _mixed(key ^ _mixed(rank + np.uint64(1)))
+    _, distinct = np.unique(key, return_inverse=True)
+    return np.asarray(distinct % n_folds, dtype=np.intp)
+
+
+def _mixed(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Scramble 64 bits (the finaliser of splitmix64)."""
+    z = z * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

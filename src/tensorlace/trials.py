@@ -1,0 +1,229 @@
+"""Candidates tried out: fitted to some rows, asked about others."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from tensorlace.bases import Cosine
+from tensorlace.bases.basis import Array, Basis, Mask
+from tensorlace.candidates import Candidate, Width
+from tensorlace.config import BASES, GROUPS, WARPS, Config
+from tensorlace.fitting import fit_machines
+from tensorlace.gauss_newton import GaussNewton
+from tensorlace.inference import Fitted
+from tensorlace.kinds import Categorical
+from tensorlace.machines import KernelMachine
+from tensorlace.rows import MEMORY_BUDGET
+from tensorlace.sources import ArraySource, Chunk, RowSource
+from tensorlace.stacking import Unseen
+from tensorlace.streaming import LocalPieces, Pieces
+from tensorlace.subsample import hashes, largest_hash
+
+__all__ = ["Trial", "Trials", "configured", "sample_of", "side_by_side", "width_of"]
+
+STEPS, TOL = 45, 1e-3
+_DENSE_WORK = 4e12
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """How a candidate did.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    seed : int
+        Where its weights began.
+    means, epistemic, aleatoric : (n,) arrays
+        What it says of the rows held out, in units of y.
+    log_evidence : float
+        Of the rows it was fitted to, on average over the parts.
+    seconds : float
+    fits : tuple of Fitted
+        One per part.
+    """
+
+    candidate: Candidate
+    seed: int
+    means: Array
+    epistemic: Array
+    aleatoric: Array
+    log_evidence: float
+    seconds: float
+    fits: tuple[Fitted, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Rows that candidates are fitted to and judged on.
+
+    Attributes
+    ----------
+    config : Config
+        Everything that is not searched.
+    sample : Chunk
+    names : tuple of str
+    missing : bool
+    parts : sequence of (train, held) masks
+        Each row of `held` is in one of them.
+    """
+
+    config: Config
+    sample: Chunk
+    names: tuple[str, ...]
+    missing: bool
+    parts: Sequence[tuple[Mask, Mask]]
+    memory_budget: int = MEMORY_BUDGET
+
+    @property
+    def held(self) -> Mask:
+        """Rows (n,) that some part holds out."""
+        return np.any([held for _, held in self.parts], axis=0)
+
+    @property
+    def targets(self) -> tuple[Array, Array | None]:
+        """Targets and weights of the rows held out."""
+        weight = self.sample.weight
+        return self.sample.y[self.held], None if weight is None else weight[self.held]
+
+    def source(self, rows: Mask) -> ArraySource:
+        """Some of the rows as a table."""
+        s, weight = self.sample, self.sample.weight
+        weight = None if weight is None else weight[rows]
+        return ArraySource(s.X[rows], s.y[rows], weight, self.names, missing=self.missing)
+
+    def run(
+        self,
+        candidates: Sequence[Candidate],
+        seeds: Sequence[int],
+        threads: int,
+        done: Callable[[str], None],
+        expired: Callable[[], bool],
+    ) -> list[Trial]:
+        """Try all, side by side; those not begun when time has ``expired`` are left out."""
+        jobs = [(k, part) for k in range(len(candidates)) for part in self.parts]
+
+        def attempt(k: int, part: tuple[Mask, Mask]) -> tuple[KernelMachine, Array, float] | None:
+            if expired():
+                return None
+            start, (train, held) = perf_counter(), part
+            source = self.source(train)
+            cut = replace(
+                configured(self.config, candidates[k], source),
+                max_steps=STEPS,
+                tol=TOL,
+                rough=True,
+            )
+            how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": self.memory_budget}
+            (machine,) = fit_machines(cut, source, **how)
+            d = machine.linearized(self.sample.X[held])
+            done(str(candidates[k]))
+            said = np.stack([d.means[0], d.epistemic_stds[0], d.aleatoric_stds[0]])
+            return machine, said, perf_counter() - start
+
+        results = side_by_side([partial(attempt, k, part) for k, part in jobs], threads)
+        trials, n = [], len(self.parts)
+        for k, candidate in enumerate(candidates):
+            of_candidate = results[k * n : (k + 1) * n]
+            if any(r is None for r in of_candidate):
+                continue
+            said = np.zeros((3, len(self.held)))
+            for (_, held), (_, values, _) in zip(self.parts, of_candidate, strict=True):
+                said[:, held] = values
+            fits = tuple(machine.fit for machine, _, _ in of_candidate)
+            evidence = float(np.mean([f.log_evidence for f in fits]))
+            seconds = sum(s for _, _, s in of_candidate)
+            mean, e, a = said[:, self.held]
+            trials.append(Trial(candidate, seeds[k], mean, e, a, evidence, seconds, fits))
+        return trials
+
+    @staticmethod
+    def unseen(trials: Sequence[Trial]) -> Unseen:
+        """What all of them say of the rows held out."""
+        parts = ("means", "epistemic", "aleatoric")
+        return Unseen(*(np.stack([getattr(t, part) for t in trials]) for part in parts))
+
+
+def side_by_side(jobs: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
+    """Results of all jobs, in order; each has one thread for its linear algebra."""
+    with threadpool_limits(1, user_api="blas"):
+        run = Parallel(n_jobs=threads, prefer="threads", require="sharedmem")
+        return list(run(delayed(job)() for job in jobs))
+
+
+def configured(config: Config, c: Candidate, table: RowSource | Pieces) -> Config:
+    """``config`` with what the candidate says."""
+    D = len(table.names)
+    P = (c.rank + c.additive) * c.n_basis * D
+    small = min(P, table.n_rows)
+    dense = GaussNewton() if small * small * max(P, table.n_rows) < _DENSE_WORK else None
+    bases: tuple[Callable[[int], Basis], ...] = (BASES[c.basis],) * D
+    if c.basis == "cosine":
+        bases = (partial(Cosine, lengthscale=c.lengthscale),) * D
+    return replace(
+        config,
+        rank=c.rank,
+        n_basis=(c.n_basis,) * D,
+        bases=bases,
+        warps=(WARPS[c.warp],) * D,
+        groups=GROUPS[c.prior_groups],
+        additive=c.additive,
+        rotate=c.rotate and D > 1,
+        solver=config.solver or dense,
+    )
+
+
+def width_of(config: Config, sample: Chunk) -> Width:
+    """How many functions the columns have."""
+    kinds = config.kinds or ()
+    levels = [
+        len(np.unique(sample.X[:, d]))
+        for d, kind in enumerate(kinds)
+        if isinstance(kind, Categorical)
+    ]
+    return Width(sample.X.shape[1] - len(levels), sum(levels))
+
+
+def sample_of(table: RowSource | Pieces, size: int) -> Chunk:
+    """About ``size`` rows, or all if there are not many more."""
+    if isinstance(table, ArraySource) and table.n_rows <= size:
+        return table.read(0, table.n_rows)
+    largest = largest_hash(size, table.n_rows)
+
+    def choose(chunk: Chunk) -> Chunk:
+        chosen = hashes(chunk.first_row, chunk.n_rows) <= largest
+        weight = chunk.weight
+        if weight is not None:
+            chosen &= weight > 0.0
+            weight = weight[chosen]
+        return Chunk(chunk.X[chosen], chunk.y[chosen], weight, chunk.first_row)
+
+    def join(a: Chunk, b: Chunk) -> Chunk:
+        weight = None if a.weight is None or b.weight is None else np.append(a.weight, b.weight)
+        X, y = np.concatenate([a.X, b.X]), np.concatenate([a.y, b.y])
+        return Chunk(X, y, weight, a.first_row)
+
+    if not isinstance(table, RowSource):
+        return table.reduce(choose, join)
+    pieces = LocalPieces(table)
+    try:
+        return pieces.reduce(choose, join)
+    finally:
+        pieces.close()
+
+
+def part_of(rows: Mask, size: int) -> npt.NDArray[np.bool_]:
+    """Mask of about ``size`` of the chosen rows, evenly spread."""
+    where = np.flatnonzero(rows)
+    out = np.zeros(len(rows), dtype=np.bool_)
+    out[where[:: max(1, -(-where.size // size))]] = True
+    return out
