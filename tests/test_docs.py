@@ -23,6 +23,7 @@ ORDER = [
         "streaming",
         "cluster",
         "subsample",
+        "lapack",
         "linalg",
         "conjugate",
         "linearisation",

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.linalg import svd
 
 from tensorlace.als import core_system
 from tensorlace.bases.basis import Array
+from tensorlace.lapack import svd
 from tensorlace.linalg import eigen, inverse_root
 from tensorlace.linearisation import (
     Linearisation,
@@ -85,7 +85,7 @@ class _Joint(Evaluated):
         if J is None or truncation.threshold is not None or not np.all(gamma > 0):
             return dense(self.linear.dense_gram(), beta, gamma, truncation)
         s = 1.0 / np.sqrt(gamma)
-        U, sigma, _ = svd(np.sqrt(beta) * s[:, None] * J, full_matrices=False)
+        U, sigma, _ = svd(np.sqrt(beta) * s[:, None] * J)
         return LowRank(s, U, 1.0 / (1.0 + sigma**2))
 
     def determined(self, beta: float, gamma: Array) -> Array | None:

@@ -4,9 +4,15 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.linalg import eigh, lapack
 
 from tensorlace.bases.basis import Array
+from tensorlace.lapack import (
+    cholesky,
+    cholesky_rcond,
+    cholesky_solve,
+    eigh,
+    triangular_inverse,
+)
 
 __all__ = ["Solution", "eigen", "inverse_root", "solve"]
 
@@ -39,12 +45,10 @@ def _equilibrate(H: Array) -> tuple[Array, Array]:
 
 def _cholesky(K: Array) -> tuple[Array, float] | None:
     """Lower factor of ``K`` and reciprocal condition estimate; None if not positive definite."""
-    L, info = lapack.dpotrf(K, lower=1, clean=1)
-    if info != 0:
-        return None
-    norm = float(np.abs(K).sum(axis=0).max())
-    rcond, info = lapack.dpocon(L, norm, uplo="L")
-    return L, float(rcond)
+    L = cholesky(K)
+    return (
+        None if L is None else (L, cholesky_rcond(L, float(np.abs(K).sum(axis=0).max(initial=0.0))))
+    )
 
 
 def solve(H: Array, b: Array) -> Solution:
@@ -57,9 +61,8 @@ def solve(H: Array, b: Array) -> Solution:
     factored = _cholesky(K)
     if factored is not None:
         L, rcond = factored
-        x, _ = lapack.dpotrs(L, s * b, lower=1)
-        return Solution(s * x, rcond)
-    lam, U = eigh(K, check_finite=False)
+        return Solution(s * cholesky_solve(L, s * b), rcond)
+    lam, U = eigh(K)
     kept = lam > len(lam) * NOISE * max(float(lam[-1]), 0.0)
     return Solution(s * (U[:, kept] @ ((U[:, kept].T @ (s * b)) / lam[kept])), 0.0)
 
@@ -71,12 +74,10 @@ def inverse_root(H: Array) -> tuple[Array, float] | None:
     if factored is None:
         return None
     L, _ = factored
-    inverse, _ = lapack.dtrtri(L, lower=1)
     logdet = 2.0 * float(np.sum(np.log(np.diagonal(L))) - np.sum(np.log(s)))
-    return np.ascontiguousarray((inverse * s).T), logdet
+    return np.ascontiguousarray((triangular_inverse(L) * s).T), logdet
 
 
 def eigen(H: Array) -> tuple[Array, Array]:
     """Eigenvalues in rising order and eigenvectors of symmetric ``H`` (P, P)."""
-    lam, U = eigh(H, check_finite=False)
-    return lam, U
+    return eigh(H)
