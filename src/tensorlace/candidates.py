@@ -112,13 +112,13 @@ def cost(c: Candidate, width: Width, n_rows: float, steps: float = STEPS) -> flo
     """
     P = width.weights(c)
     small, large = min(P, n_rows), max(P, n_rows)
-    work = 0.9 * small * small * large + 3.0 * small**3 + 200.0 * n_rows * P
+    work = 0.9 * small * small * large + 3.0 * small**3 + 300.0 * n_rows * P
     return steps * (_OVERHEAD + work / _RATE)
 
 
 def default_budget(n_rows: float) -> float:
-    """Seconds that a search may take: half a minute for hundreds of rows, minutes for thousands."""
-    return min(25.0 + n_rows / 60.0, 400.0)
+    """Seconds that a search may take: under a minute for hundreds of rows, minutes for many."""
+    return min(38.0 + n_rows / 150.0, 400.0)
 
 
 def most(n_rows: float) -> int:
@@ -155,11 +155,15 @@ def affordable(
     at_least: int = 0,
     steps: float = STEPS,
 ) -> list[Candidate]:
-    """Those that still fit, in the order given; the first ``at_least`` in any case."""
+    """Those that still fit, in the order given; the first ``at_least`` in any case.
+
+    None may take more than a tenth of the work: many different models mix better than few large.
+    """
     chosen: list[Candidate] = []
+    largest = 0.1 * work
     for candidate in candidates:
         seconds = fits * cost(candidate, width, n_rows, steps)
-        if len(chosen) >= at_least and seconds > work:
+        if len(chosen) >= at_least and seconds > min(work, largest):
             continue
         chosen.append(candidate)
         work -= seconds

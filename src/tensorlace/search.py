@@ -173,7 +173,9 @@ def _final(
 
     def fit(k: int) -> KernelMachine:
         steps = 45 if begins is None else int(FINAL_STEPS)
-        cut = replace(configured(task.config, candidates[k], table), max_steps=steps, tol=1e-3)
+        cut = replace(
+            configured(task.config, candidates[k], table), max_steps=steps, tol=1e-3, rough=True
+        )
         begin = None if begins is None else begins[k]
         how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": task.memory_budget}
         return fit_machines(cut, table, begin=begin, **how)[0]
