@@ -50,7 +50,7 @@ ORDER = [
         "noise",
         "stacking",
         "mixtures",
-        "residuals",
+        "noise_choice",
         "metrics",
         "sizes",
         "config",

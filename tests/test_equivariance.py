@@ -28,7 +28,9 @@ def problem(seed=0):
 
 
 def fit(X, y, weight=None, **settings):
-    return TNKMRegressor(**{"random_state": 0, **settings}).fit(X, y, sample_weight=weight)
+    return TNKMRegressor(**{"rank": 4, "random_state": 0, **settings}).fit(
+        X, y, sample_weight=weight
+    )
 
 
 def same_inside(a, b):

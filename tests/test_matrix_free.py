@@ -309,8 +309,8 @@ def test_the_estimator_converges():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 3, (400, 2))
     y = np.sin(X[:, 0]) * X[:, 1] + 0.2 * rng.standard_normal(len(X))
-    a = TNKMRegressor(solver="matrix_free", random_state=0).fit(X, y)
-    b = TNKMRegressor(solver="gauss_newton", random_state=0).fit(X, y)
+    a = TNKMRegressor(rank=4, solver="matrix_free", random_state=0).fit(X, y)
+    b = TNKMRegressor(rank=4, solver="gauss_newton", random_state=0).fit(X, y)
     assert a.machines_[0].fit.gradient <= 1e-6
     assert a.log_evidence_ == pytest.approx(b.log_evidence_, abs=1e-2)
 

@@ -141,7 +141,7 @@ def plan(n_rows: float, width: Width, work: float, fits: float = 1.0) -> tuple[C
     fits : float
         Fits per candidate.
     """
-    chosen = affordable(_all(), n_rows, width, work, fits, at_least=4)
+    chosen = affordable(_all(), n_rows, width, work, fits, at_least=3, share=0.12)
     return tuple(chosen[: most(n_rows)])
 
 
@@ -153,16 +153,16 @@ def affordable(
     fits: float = 1.0,
     *,
     at_least: int = 0,
-    steps: float = STEPS,
+    share: float = 1.0,
 ) -> list[Candidate]:
     """Those that still fit, in the order given; the first ``at_least`` in any case.
 
-    None may take more than a tenth of the work: many different models mix better than few large.
+    None may take more than a ``share`` of the work: many different models mix better than few.
     """
     chosen: list[Candidate] = []
-    largest = 0.1 * work
+    largest = share * work
     for candidate in candidates:
-        seconds = fits * cost(candidate, width, n_rows, steps)
+        seconds = fits * cost(candidate, width, n_rows)
         if len(chosen) >= at_least and seconds > min(work, largest):
             continue
         chosen.append(candidate)

@@ -78,7 +78,7 @@ def diabetes_models() -> dict[str, Any]:
     kernel = ConstantKernel(1.0) * RBF(np.full(10, 3.0), (0.1, 1e4)) + WhiteKernel(0.5)
     gp = GaussianProcessRegressor(kernel, normalize_y=True)
     return {
-        "tensorlace": TNKMRegressor(n_members=4, random_state=0),
+        "tensorlace": TNKMRegressor(time_budget=4, random_state=0),
         "exact GP": make_pipeline(StandardScaler(), gp),
         "BayesianRidge": make_pipeline(StandardScaler(), BayesianRidge()),
     }

@@ -125,9 +125,9 @@ class Runner:
 def cross_validated(run: Runner, n: int) -> list[Trial]:
     """Two rounds: many styles, then larger models in the best of them."""
     fits = 1.0 + 0.8 * len(run.trials.parts)
-    tried = run(plan(n, run.width, 0.6 * run.work, fits))
+    tried = run(plan(n, run.width, 0.5 * run.work, fits))
     styles = [t.candidate for t in run.best(tried)[:_STYLES_KEPT]]
-    larger = affordable(enlarged(styles), n, run.width, 0.4 * run.work, fits)
+    larger = affordable(enlarged(styles), n, run.width, 0.5 * run.work, fits, share=0.35)
     return tried + run(larger[: 1 + n // 40])
 
 

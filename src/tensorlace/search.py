@@ -1,6 +1,6 @@
 """A model that chooses itself: many small fits, judged on rows they have not seen, and mixed.
 
-Up to some thousand rows every candidate is cross-validated; beyond, a part is held out. The
+With hundreds of rows every candidate is cross-validated; with more, a part is held out. The
 mixture weighs all that were tried, half by what helps the mixture on unseen rows and half equally,
 and row by row by how sure each is. Single best picks are overconfident, and so are mixtures of few.
 """
@@ -27,12 +27,13 @@ from tensorlace.fitting import fit_machines
 from tensorlace.machines import KernelMachine
 from tensorlace.mixtures import Ensemble, Found
 from tensorlace.noise import GAUSSIAN, Noise
-from tensorlace.residuals import Residuals, choose_noise
+from tensorlace.noise_choice import Residuals, choose_noise
 from tensorlace.rounds import Runner, Task, cross_validated, held_out
 from tensorlace.sources import ArraySource, RowSource
 from tensorlace.stacking import blend, fold_numbers, greedy
 from tensorlace.streaming import Pieces
 from tensorlace.trials import (
+    ROUGH_FROM,
     Trial,
     Trials,
     configured,
@@ -46,8 +47,11 @@ __all__ = ["search"]
 SEARCH_ROWS = 9000
 """Rows that candidates are fitted to; the members that are chosen see all rows."""
 
-CROSS_VALIDATED = 2500
-"""Rows up to which every row is held out once; beyond, a fifth of them is."""
+FEW_ROWS = 2500
+"""Rows up to which members are small and many."""
+
+HELD_ROWS = 350
+"""Rows to be held out, one fold after the other: with few rows each is held out once."""
 
 FOLDS, PICKS = 5, 20
 MEMBERS, FEW_MEMBERS = 30, 8
@@ -69,11 +73,9 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     missing = isinstance(table, RowSource) and table.missing
     n = len(sample.y)
     folds = fold_numbers(sample.X, sample.y, FOLDS)
-    few = n <= CROSS_VALIDATED
-    if few:
-        parts = [(folds != k, folds == k) for k in range(FOLDS) if _usable(folds, k)]
-    else:
-        parts = [(folds != 0, folds == 0)]
+    few = n <= FEW_ROWS
+    parts = [(folds != k, folds == k) for k in range(FOLDS) if _usable(folds, k)]
+    parts = parts[: -(-HELD_ROWS * FOLDS // n)]
     trials = Trials(task.config, sample, table.names, missing, parts, task.memory_budget)
     width = width_of(task.config, sample)
     run = Runner(task, trials, width, lambda: monotonic() > deadline)
@@ -85,7 +87,7 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     weights = _weights(task, trials, tried, few, table.n_rows, width)
     chosen = np.flatnonzero(weights)
     members = [tried[k] for k in chosen]
-    noise, noises, dist = _noise(task, trials, members, weights[chosen], folds)
+    noise, noises, dist = _noise(task, trials, members, weights[chosen])
     if run.expired():
         warnings.warn(
             f"the search took more than {_OVERSHOOT:g} times its budget of {task.budget:g} s and "
@@ -138,7 +140,7 @@ def _weights(
 
 
 def _noise(
-    task: Task, trials: Trials, members: Sequence[Trial], weights: Array, folds: Any
+    task: Task, trials: Trials, members: Sequence[Trial], weights: Array
 ) -> tuple[Noise, list[dict[str, Any]], Any]:
     """Noise that the rows held out speak for, and what the mixture says of them with it."""
     y, weight = trials.targets
@@ -157,7 +159,7 @@ def _noise(
         )
         return fit_machines(cut, source, seeds=[task.seed])[0]
 
-    inner = fold_numbers(residuals.X, y, FOLDS) if len(trials.parts) == 1 else folds
+    inner = fold_numbers(residuals.X, y, FOLDS)
     noise, results = choose_noise(residuals, inner, fit, task.noise)
     return noise, results, dist
 
@@ -174,7 +176,10 @@ def _final(
     def fit(k: int) -> KernelMachine:
         steps = 45 if begins is None else int(FINAL_STEPS)
         cut = replace(
-            configured(task.config, candidates[k], table), max_steps=steps, tol=1e-3, rough=True
+            configured(task.config, candidates[k], table),
+            max_steps=steps,
+            tol=1e-3,
+            rough=table.n_rows >= ROUGH_FROM,
         )
         begin = None if begins is None else begins[k]
         how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": task.memory_budget}

@@ -26,10 +26,13 @@ from tensorlace.stacking import Unseen
 from tensorlace.streaming import LocalPieces, Pieces
 from tensorlace.subsample import hashes, largest_hash
 
-__all__ = ["Trial", "Trials", "configured", "sample_of", "side_by_side", "width_of"]
+__all__ = ["ROUGH_FROM", "Trial", "Trials", "configured", "sample_of", "side_by_side", "width_of"]
 
 STEPS, TOL = 45, 1e-3
 _DENSE_WORK = 4e12
+
+ROUGH_FROM = 200
+"""Rows from which fits may be rough: with fewer they are quick anyway."""
 
 
 @final
@@ -121,7 +124,7 @@ class Trials:
                 configured(self.config, candidates[k], source),
                 max_steps=STEPS,
                 tol=TOL,
-                rough=True,
+                rough=source.n_rows >= ROUGH_FROM,
             )
             how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": self.memory_budget}
             (machine,) = fit_machines(cut, source, **how)
