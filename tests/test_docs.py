@@ -43,6 +43,8 @@ ORDER = [
     ),
     *(
         "predictive",
+        "residuals",
+        "checks",
         "variances",
         "novelty",
         "machines",
@@ -54,7 +56,18 @@ ORDER = [
         "fitting",
         "search",
     ),
-    *("encoding", "tables", "reporting", "training", "fits", "predictions", "estimators", "demo"),
+    *(
+        "encoding",
+        "tables",
+        "reporting",
+        "training",
+        "fits",
+        "predictions",
+        "calibration",
+        "estimators",
+        "displays",
+        "demo",
+    ),
 ]
 
 

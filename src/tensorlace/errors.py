@@ -6,6 +6,7 @@ __all__ = [
     "CurvatureWarning",
     "IllConditionedWarning",
     "InputError",
+    "MisspecificationWarning",
     "SizeError",
     "SourceError",
     "TensorlaceError",
@@ -30,6 +31,10 @@ class IllConditionedWarning(UserWarning):
 
 class CurvatureWarning(UserWarning):
     """The Hessian has directions without positive curvature; the posterior leaves them out."""
+
+
+class MisspecificationWarning(UserWarning):
+    """Held-out targets contradict the predictive distributions."""
 
 
 class SourceError(TensorlaceError, OSError):
