@@ -64,6 +64,8 @@ class Check:
         Chance of a deviation as large as the most surprising one, over all tests (Bonferroni).
     n_rows : float
         Rows, or their total weight.
+    n_effective : float
+        Fewer, if the residuals were standardised with a limited number of other rows.
     bias : float
         Mean residual, in standard deviations: positive if predictions are too low.
     dispersion : float
@@ -81,6 +83,7 @@ class Check:
     message: str
     p_value: float
     n_rows: float
+    n_effective: float
     bias: float
     dispersion: float
     levels: tuple[float, ...]
@@ -110,7 +113,7 @@ def check(y: ArrayLike, dist: Distribution, *, sample_weight: ArrayLike | None =
     >>> from tensorlace import Normal
     >>> y = np.random.default_rng(0).normal(size=500)
     >>> print(check(y, Normal(np.zeros(500), 0.0, 0.5)))
-    intervals too narrow: 95 % intervals hold 68 % of 500 rows
+    intervals too narrow: 95 % intervals hold 66 % of 500 rows
     >>> check(y, Normal(np.zeros(500), 0.0, 1.0)).contradicted
     False
     """
@@ -174,19 +177,23 @@ def check_residuals(
         )
     if found(p_deviation, factor > SMALLEST_FACTOR):
         wrong.append(_spread_sentence(deviation, coverage, n, float(abs(z[w > 0]).max())))
-    elif found(p_shape, shape_gap > SMALLEST_GAP):
-        wrong.append(f"shape of the distributions wrong: {_shares(coverage, (0, -1))} {_rows(n)}")
-    if not wrong and found(p_skew, skew_gap > SMALLEST_GAP):
-        above = _mean((z > 0).astype(float), w)
-        wrong.append(
-            f"errors are skewed: {_percent(above)} of {n:.6g} targets lie above the median"
+    else:
+        shape, skew = (
+            found(p, gap > SMALLEST_GAP) for p, gap in ((p_shape, shape_gap), (p_skew, skew_gap))
         )
+        if skew and not wrong and skew_gap > shape_gap:
+            above = _percent(_mean((z > 0).astype(float), w))
+            wrong.append(f"errors are skewed: {above} of {n:.6g} targets lie above the median")
+        elif shape:
+            shares = _shares(coverage, (0, -1))
+            wrong.append(f"shape of the distributions wrong: {shares} {_rows(n)}")
     right = f"no contradiction: {_shares(coverage, (LEVELS.index(0.95),))} {_rows(n)}"
     return Check(
         contradicted=bool(wrong),
         message="; ".join(wrong) or right,
         p_value=float(min(1.0, _TESTS * min(p_bias, p_deviation, p_shape, p_skew))),
         n_rows=n,
+        n_effective=1.0 / one_over_n,
         bias=bias,
         dispersion=deviation,
         levels=LEVELS,
@@ -200,7 +207,7 @@ def check_residuals(
 def _spread_sentence(deviation: float, coverage: tuple[float, ...], n: float, worst: float) -> str:
     level = LEVELS.index(0.95)
     if deviation < 1.0:
-        level = level if coverage[level] < 0.99 else 0  # 95 % and 100 % look alike
+        level = int(np.argmax(np.subtract(coverage, LEVELS)))  # 95 % and 100 % look alike
         return f"intervals too wide: {_shares(coverage, (level,))} {_rows(n)}"
     if coverage[level] < 0.95 - 0.01:
         return f"intervals too narrow: {_shares(coverage, (level,))} {_rows(n)}"

@@ -13,7 +13,7 @@ RED = "#D55E00"
 GREY = "0.45"
 
 
-def axes(ax: Any, figsize: tuple[float, float] = (5.0, 4.2)) -> Any:
+def axes(ax: Any, figsize: tuple[float, float] = (4.8, 4.4)) -> Any:
     """The axes given, or those of a new figure."""
     if ax is not None:
         return ax

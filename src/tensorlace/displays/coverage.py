@@ -103,14 +103,14 @@ class CalibrationDisplay:
         return self
 
     def _coverage(self, ax: Any, options: dict[str, Any]) -> None:
-        n = max(round(self.check.n_rows), 1)
+        n, label = self._sample()
         low, high = (100.0 * edge for edge in _band(_LEVELS, n))
         if not any(line.get_label().startswith("right") for line in ax.lines):
             ax.fill_between(
                 *(100.0 * _LEVELS, low, high),
                 color="0.88",
                 linewidth=0,
-                label=f"{100 * _BAND:.0f} % of right models, {n} rows",
+                label=label,
             )
             ax.plot([0, 100], [0, 100], color=GREY, linewidth=1, linestyle="--", label="right")
         number = sum(line.get_gid() == "observed" for line in ax.lines)
@@ -129,15 +129,19 @@ class CalibrationDisplay:
         )
         finish(ax, loc="upper left")
 
+    def _sample(self) -> tuple[int, str]:
+        """Rows that the band stands for, and its label."""
+        label = f"{100 * _BAND:.0f} % of right models, {self.check.n_rows:.6g} rows"
+        return max(round(self.check.n_effective), 1), label
+
     def _histogram(self, ax: Any, options: dict[str, Any]) -> None:
-        n = max(round(self.check.n_rows), 1)
+        n, label = self._sample()
         bins = int(np.clip(n // 25, 5, 20))
         total = self.weight.sum()
         look = {"color": COLORS[0], "edgecolor": "white", "label": self.name or "observed"}
         weights = bins * self.weight / total
-        ax.hist(self.check.pit, bins, (0.0, 1.0), weights=weights, **{**look, **options})
+        ax.hist(self.check.pit, bins, range=(0.0, 1.0), weights=weights, **{**look, **options})
         low, high = (bins * edge for edge in _band(np.array([1.0 / bins]), n))
-        label = f"{100 * _BAND:.0f} % of right models, {n} rows"
         ax.axhspan(low[0], high[0], color="0.3", alpha=0.2, linewidth=0, label=label)
         ax.axhline(1.0, color=GREY, linewidth=1, linestyle="--", label="right")
         ax.set(xlabel="PIT, F(y)", ylabel="density of targets", xlim=(0, 1))

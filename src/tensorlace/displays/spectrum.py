@@ -132,7 +132,7 @@ class SpectrumDisplay:
                 ax.axvspan(*span, color=look["color"], alpha=0.12 / len(self.spectra), linewidth=0)
         cuts = {cut for spectrum in self.spectra if (cut := self._cut(spectrum)) is not None}
         for number, cut in enumerate(sorted(cuts)):
-            label = f"threshold t̂ = {self.threshold:.3g}{' λ₁' if self.relative else ''}"
+            label = f"threshold $\\hat t$ = {self.threshold:.3g}{' λ₁' if self.relative else ''}"
             style = {"color": RED, "linewidth": 1.2, "linestyle": "--"}
             ax.axhline(cut, **style, label=None if number else label)
         ax.set_yscale("log")
