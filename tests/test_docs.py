@@ -44,6 +44,8 @@ ORDER = [
     ),
     *(
         "predictive",
+        "residuals",
+        "checks",
         "variances",
         "novelty",
         "machines",
@@ -61,7 +63,18 @@ ORDER = [
         "rounds",
         "search",
     ),
-    *("encoding", "tables", "reporting", "training", "fits", "predictions", "estimators", "demo"),
+    *(
+        "encoding",
+        "tables",
+        "reporting",
+        "training",
+        "fits",
+        "predictions",
+        "calibration",
+        "estimators",
+        "displays",
+        "demo",
+    ),
 ]
 
 

@@ -6,6 +6,7 @@ __all__ = [
     "CurvatureWarning",
     "IllConditionedWarning",
     "InputError",
+    "MisspecificationWarning",
     "SizeError",
     "SourceError",
     "TensorlaceError",
@@ -35,6 +36,10 @@ class TimeBudgetWarning(UserWarning):
 
 class CurvatureWarning(UserWarning):
     """The Hessian has directions without positive curvature; the posterior leaves them out."""
+
+
+class MisspecificationWarning(UserWarning):
+    """Held-out targets contradict the predictive distributions."""
 
 
 class SourceError(TensorlaceError, OSError):

@@ -35,6 +35,7 @@ class FitsTables(ABC):
     threshold: float | None
     tol: float
     random_state: Any
+    calibration_: Any
     _encoding: Encoding
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -98,6 +99,7 @@ class FitsTables(ABC):
 
     def _fit(self, table: RowSource | Pieces, checkpoint: Path | None) -> Self:
         rng = check_random_state(self.random_state)
+        self.calibration_ = None  # what held-out rows said about an earlier fit
         self.kinds_ = dict(zip(table.names, self._encoding.kinds, strict=True))
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
         found = train(params, table, self._encoding.kinds, rng=rng, checkpoint=checkpoint)

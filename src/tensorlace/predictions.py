@@ -1,7 +1,6 @@
 """What a fitted ensemble of machines can be asked for."""
 
 from abc import ABC
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -67,14 +66,6 @@ class PredictsDistributions(ABC):
             for k, machine in enumerate(self.machines_)
         ]
         return self._ensemble.mixed(parts, table, threads)
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[Array, Array]:
-        """Central predictive interval: lower (n,), upper (n,)."""
-        return self.predict_dist(X).interval(coverage)
-
-    def predict_quantiles(self, X: Any, q: float | Sequence[float] = (0.05, 0.5, 0.95)) -> Array:
-        """Predictive quantiles, (n, k) for k levels or (n,) for one. They never cross."""
-        return self.predict_dist(X).quantile(q)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draws of new targets (n, n_samples); a column is one joint draw over all rows."""
