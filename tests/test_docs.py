@@ -54,7 +54,8 @@ ORDER = [
         "fitting",
         "search",
     ),
-    *("encoding", "tables", "reporting", "training", "fits", "predictions", "estimators", "demo"),
+    *("encoding", "tables", "reporting", "training", "fits", "predictions", "estimators"),
+    *("grids", "folds", "cross_validation", "demo"),
 ]
 
 
