@@ -147,7 +147,7 @@ def test_progress_goes_to_standard_error(capsys):
 # the contract ------------------------------------------------------------------------------------
 
 TINY = TNKMRegressorCV(
-    ranks=(1,), n_bases=(2,), thresholds=(1e-3,), n_splits=2, n_repeats=1, max_sweeps=5, n_jobs=1
+    ranks=(1,), n_bases=(3,), thresholds=(1e-3,), n_splits=2, n_repeats=1, max_sweeps=8, n_jobs=1
 )
 
 

@@ -194,9 +194,11 @@ prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
             raise InputError("X is a Dask collection: compute it first, or fit a TNKMRegressor")
         if y is None:
             raise InputError("TNKMRegressorCV requires y to be passed, but the target y is None")
-        N, D = numeric_table(self, X, reset=True).shape
+        table = numeric_table(self, X, reset=True)
+        N, D = table.shape
+        rows = X if hasattr(X, "columns") or isinstance(X, np.ndarray | list) else table
         target = _check_y(numeric_target(y), y_numeric=True, estimator=self).astype(np.float64)
-        check_consistent_length(X, target)
+        check_consistent_length(table, target)
         if self.n_splits * 2 > N:
             raise InputError(
                 f"n_splits={self.n_splits} but n_samples={N}: give at least {2 * self.n_splits} "
@@ -220,8 +222,9 @@ prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
 
         def job(k: int, f: int) -> tuple[Array, float]:
             start, (train, test) = perf_counter(), folds[f]
-            parts = (_safe_indexing(X, train), target[train], _safe_indexing(X, test), target[test])
-            scores = fold_scores(grid[k], common, *parts)
+            seen = (_safe_indexing(rows, train), target[train])
+            held_out = (_safe_indexing(rows, test), target[test])
+            scores = fold_scores(grid[k], common, *seen, *held_out)
             say(grid[k], f, scores)
             return scores, perf_counter() - start
 
@@ -236,7 +239,7 @@ prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         best = TNKMRegressor(**common, **self.best_params_, n_jobs=self.n_jobs)
-        self.best_estimator_ = best.fit(X, target)
+        self.best_estimator_ = best.fit(rows, target)
         for name in vars(best).keys() - best.get_params().keys():
             setattr(self, name, getattr(best, name))
         return self
