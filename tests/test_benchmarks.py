@@ -4,12 +4,15 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from tensorlace import Normal
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import record, report, scaling  # noqa: E402
+from benchmarks import cells, record, report, scaling, tables  # noqa: E402
 
 RESULTS = ROOT / "results" / "bench"
 FILES = sorted(RESULTS.glob("*.json"))
@@ -69,3 +72,40 @@ def test_a_process_of_its_own():
     assert row["peak_mb"] > 5
     with pytest.raises(RuntimeError, match="AttributeError"):
         record.isolated("benchmarks.record:nothing")
+
+
+def test_quantiles_score_like_the_distribution_they_are_from():
+    rng = np.random.default_rng(0)
+    mean, std = rng.standard_normal(4000), rng.uniform(0.5, 2.0, 4000)
+    dist = Normal(mean, np.zeros(4000), std)
+    y = dist.sample(1, rng=1)[:, 0]
+    found = tables.pinball_crps(y, dist.quantile(tables.LEVELS))
+    ratio = found.mean() / dist.crps(y).mean()
+    assert f"{1 - ratio:.1%} below" == tables.bias() == "0.4% below"
+    # by hand: all quantiles of a certain forecast are equal, and its score is the absolute error
+    certain = np.repeat(mean[:, None], len(tables.LEVELS), axis=1)
+    np.testing.assert_allclose(
+        tables.pinball_crps(y, certain), np.abs(y - mean) * 19 / 20, rtol=1e-12
+    )
+
+
+def test_a_cell_is_measured_once(tmp_path, capsys):
+    calls = []
+
+    def measure(system, set, seed):  # noqa: A002
+        calls.append((system, set, seed))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return {"score": float(seed), "about": {"why": [1]}}
+
+    todo = [(system, {"set": "s", "seed": k}) for k in (1, 2) for system in ("a", "b")]
+    run = (measure, lambda system, row: f"{system} {row['score']}", "python -m x", ("numpy",))
+    with pytest.raises(KeyboardInterrupt):
+        cells.measure_missing(tmp_path / "new", todo, *run)
+    cells.measure_missing(tmp_path / "new", todo, *run)
+    assert calls == [("a", "s", 1), ("b", "s", 1), ("a", "s", 2), ("a", "s", 2), ("b", "s", 2)]
+    assert capsys.readouterr().out == "a 1.0\nb 1.0\na 2.0\nb 2.0\n"
+    rows = cells.finished(tmp_path / "new", "a")
+    assert [row["seed"] for row in rows] == [1, 2]
+    assert {"date", "python", "versions", "command"} < set(rows[0])
+    assert cells.finished(tmp_path / "new", "c") == []

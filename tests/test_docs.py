@@ -73,6 +73,9 @@ ORDER = [
         "calibration",
         "estimators",
         "displays",
+        "grids",
+        "folds",
+        "cross_validation",
         "demo",
     ),
 ]

@@ -1,5 +1,7 @@
 """tensorlace: regression on tables that knows how sure it is."""
 
+from typing import TYPE_CHECKING, Any
+
 from tensorlace import kinds, metrics, sources
 from tensorlace.errors import (
     ClusterError,
@@ -15,6 +17,9 @@ from tensorlace.errors import (
 from tensorlace.estimators import TNKMRegressor
 from tensorlace.kinds import Categorical, Datetime, Numeric, Ordinal, Periodic
 from tensorlace.predictive import Mixture, Normal, Samples
+
+if TYPE_CHECKING:
+    from tensorlace.cross_validation import TNKMRegressorCV
 
 __version__ = "0.1.0"
 
@@ -35,9 +40,19 @@ __all__ = [
     "SizeError",
     "SourceError",
     "TNKMRegressor",
+    "TNKMRegressorCV",
     "TensorlaceError",
     "TimeBudgetWarning",
     "kinds",
     "metrics",
     "sources",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what takes long to import when it is asked for."""
+    if name == "TNKMRegressorCV":
+        from tensorlace.cross_validation import TNKMRegressorCV
+
+        return TNKMRegressorCV
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,9 +20,9 @@ from tensorlace.linearisation import (
     residual_squares,
 )
 from tensorlace.networks import Cores, environments, factors
-from tensorlace.posterior import Blocks, Diagonal, LowRank, Posterior
+from tensorlace.posterior import Blocks, LowRank, Posterior
 from tensorlace.rows import Block, Rows, Statistic
-from tensorlace.truncation import Truncation, dense, indefinite
+from tensorlace.truncation import Truncation, dense, diagonal, indefinite
 
 __all__ = ["GGN", "BlockDiagonal", "Curvature", "Diag", "Evaluated", "Full", "Last"]
 
@@ -150,10 +150,7 @@ class _Squares(Evaluated):
 
     def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
         """Independent weights; the eigenvalues are the diagonal itself."""
-        h = beta * self.squares + gamma
-        kept = truncation.kept(h, float(h.max()))
-        variance = np.where(kept, 1.0 / np.where(kept, h, 1.0), 0.0)
-        return Diagonal(variance, int(np.sum(~kept)))
+        return diagonal(beta * self.squares + gamma, truncation)
 
     def expected_rss(self, posterior: Posterior) -> float:
         """``rss + Σ_k (AᵀA)_kk Σ_kk``."""

@@ -57,11 +57,15 @@ class Posterior(ABC):
 @final
 @dataclass(frozen=True)
 class Root(Posterior):
-    """``Σ = W Wᵀ`` with ``W`` (P, k)."""
+    """``Σ = W Wᵀ`` with ``W`` (P, k).
+
+    ``eigenvalues`` (k,) of ``H`` exist where the columns of ``W`` are its scaled eigenvectors.
+    """
 
     W: Array
     log_determinant: float
     n_dropped: int = 0
+    eigenvalues: Array | None = None
 
     @property
     def n_weights(self) -> int:
@@ -194,10 +198,14 @@ class Blocks(Posterior):
 @final
 @dataclass(frozen=True)
 class Diagonal(Posterior):
-    """Independent weights; a dropped weight has variance zero."""
+    """Independent weights; a dropped weight has variance zero.
+
+    ``eigenvalues`` (P,) of ``H``, where known, include those of dropped weights.
+    """
 
     variance: Array
     n_dropped: int = 0
+    eigenvalues: Array | None = None
 
     @property
     def n_weights(self) -> int:

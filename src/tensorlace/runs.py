@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace.bases.basis import Array
-from tensorlace.curvature import BlockDiagonal, Curvature, Evaluated, Last
+from tensorlace.curvature import BlockDiagonal, Curvature, Evaluated, Full, Last
 from tensorlace.networks import Cores, from_vector, to_vector
 from tensorlace.posterior import Posterior
 from tensorlace.precision import Moments, log_evidence
@@ -57,6 +57,10 @@ class Run:
         sizes = [V.shape[1] for V in start.cores[:D]]
         self.groups = settings.groups(sizes, settings.rank, len(start.cores) > D)
         self.state = settings.solver.start(rows, start.cores)
+        # t̂ is for the posterior at the end: directions it calls certain are those that the rows
+        # determine least, and here would count as determined. The full Hessian cannot do without:
+        # its smallest positive eigenvalues are accidents
+        self.truncation = settings.truncation if settings.curvature == Full() else Truncation()
         self.learning = settings.noise.learns or settings.prior.learns
         self.learning_budget = max(1, int(LEARNING_SHARE * settings.max_steps))
         self.steps_until_update = min(WARM_UP_STEPS, self.learning_budget // 2)
@@ -143,7 +147,7 @@ class Run:
             determined[which] = np.clip(rough, 0.0, 1.0)
             variances[which] = (1.0 - determined[which]) / gamma[which]
         else:
-            posterior = stat.posterior(self.beta, gamma[which], settings.truncation)
+            posterior = stat.posterior(self.beta, gamma[which], self.truncation)
             variances[which] = posterior.variances()
             determined = np.clip(1.0 - gamma * variances, 0.0, 1.0)
             if settings.noise.expects:
@@ -191,7 +195,7 @@ class Run:
         for d in range(len(cores)):
             which = weights_of(cores, (d,))
             stat = Last(d).evaluate(self.rows, cores, None)
-            posterior = stat.posterior(self.beta, gamma[which], self.settings.truncation)
+            posterior = stat.posterior(self.beta, gamma[which], self.truncation)
             candidates.append((self.evidence(stat, posterior, which), -d, stat))
         _, d, best = max(candidates, key=lambda c: c[:2])
         return Last(-d), best

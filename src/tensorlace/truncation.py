@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from tensorlace.bases.basis import Array
 from tensorlace.linalg import NOISE, eigen, inverse_root, solve
-from tensorlace.posterior import Root
+from tensorlace.posterior import Blocks, Diagonal, Posterior, Root
 
-__all__ = ["Truncation", "dense", "indefinite"]
+__all__ = ["Truncation", "dense", "diagonal", "indefinite", "truncated"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -83,5 +83,51 @@ def _from_eigen(
     lam: Array, U: Array, truncation: Truncation, noise: float, largest: float | None
 ) -> Root:
     kept = truncation.kept(lam, float(lam[-1]) if largest is None else largest, noise)
-    W = U[:, kept] / np.sqrt(lam[kept])
-    return Root(W, float(np.sum(np.log(lam[kept]))), int(np.sum(~kept)))
+    return _root(U[:, kept] / np.sqrt(lam[kept]), lam[kept], int(np.sum(~kept)))
+
+
+def _root(W: Array, lam: Array, n_dropped: int) -> Root:
+    return Root(W, float(np.sum(np.log(lam))), n_dropped, lam)
+
+
+def diagonal(h: Array, truncation: Truncation) -> Diagonal:
+    """Posterior of independent weights with precisions ``h`` (P,): its eigenvalues are these."""
+    return _diagonal(h, truncation.kept(h, float(h.max())))
+
+
+def _diagonal(h: Array, kept: Mask) -> Diagonal:
+    return Diagonal(np.where(kept, 1.0 / np.where(kept, h, 1.0), 0.0), int(np.sum(~kept)), h)
+
+
+def truncated(posterior: Posterior, truncation: Truncation) -> Posterior:
+    """A posterior cut at a lower ``t̂``, cut again: no further eigendecomposition.
+
+    Parameters
+    ----------
+    posterior : Root, Diagonal or Blocks of these
+        Made with a threshold, so that its eigenvalues are known.
+    truncation : Truncation
+        With a threshold not below the former one; in units of the largest eigenvalue of all blocks
+        if relative.
+
+    Examples
+    --------
+    >>> q = dense(np.diag([1.0, 2.0, 4.0]), 1.0, np.ones(3), Truncation(0.0))
+    >>> truncated(q, Truncation(3.0)).variances()
+    array([0.        , 0.33333333, 0.2       ])
+    """
+    parts = posterior.parts if isinstance(posterior, Blocks) else (posterior,)
+    known = [p.eigenvalues for p in parts if isinstance(p, Root | Diagonal)]
+    spectra = [lam for lam in known if lam is not None]
+    if len(spectra) < len(parts):
+        raise ValueError("the posterior knows no eigenvalues: make it with a threshold")
+    largest = max(float(lam.max(initial=0.0)) for lam in spectra)
+    cut: list[Posterior] = []
+    for part, lam in zip(parts, spectra, strict=True):
+        kept = truncation.kept(lam, largest)
+        if isinstance(part, Root):
+            n_dropped = part.n_dropped + int(np.sum(~kept))
+            cut.append(_root(part.W[:, kept], lam[kept], n_dropped))
+        else:
+            cut.append(_diagonal(lam, kept))
+    return Blocks(tuple(cut)) if isinstance(posterior, Blocks) else cut[0]
