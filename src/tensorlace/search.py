@@ -60,6 +60,9 @@ MEMBERS, FEW_MEMBERS = 30, 8
 _LEAST_SHARE = 0.004
 """A member that counts less than this on average over rows is left out."""
 
+_WRONG = 2.0
+"""A member whose log score is worse by one on average counts less by a factor of exp(-2)."""
+
 _NOISE_FROM = 40
 _NOISE_NETWORK = Candidate(2, 5, "mixed", "column_order", 0.3, True, False)
 _OVERSHOOT, _GRACE = 4.0, 60.0
@@ -129,10 +132,12 @@ def _weights(
                 work -= seconds
         allowed = np.array(kept)
     picks = greedy(unseen[allowed], y, weight, min(PICKS, most) if most < len(allowed) else PICKS)
-    # few rows say little of which members help: the fewer, the more equal the weights
+    # few rows say little of which members help, but much of those that are plainly wrong
     trust = 0.5 * len(y) / (len(y) + 50.0)
+    score = np.average(unseen[allowed].log_density(y), axis=1, weights=weight)
+    equal = np.exp(_WRONG * (score - score.max()))
     w = np.zeros(len(tried))
-    w[allowed] = trust * picks / picks.sum() + (1.0 - trust) / len(allowed)
+    w[allowed] = trust * picks / picks.sum() + (1.0 - trust) * equal / equal.sum()
     share = blend(w[allowed], unseen[allowed].log_std).mean(axis=1)
     w[allowed[share < _LEAST_SHARE]] = 0.0
     w[np.argsort(-w, kind="stable")[most:]] = 0.0
@@ -148,7 +153,10 @@ def _noise(
     dist = Trials.unseen(members).mixture(weights)
     residuals = Residuals(trials.sample.X[held], y, weight, dist)
     if len(y) < _NOISE_FROM:
-        return GAUSSIAN, [], dist
+        # too few to choose by, and to know the variance: a mean of n rows has n - 1 degrees left
+        n = float(len(y) if weight is None else weight.sum())
+        unsure = "student" in task.noise
+        return (Noise(degrees=max(n - 1.0, 2.5)) if unsure else GAUSSIAN), [], dist
     names = trials.names
 
     def fit(target: Array, rows: Mask) -> KernelMachine:
