@@ -39,6 +39,7 @@ ORDER = [
         "settings",
         "checkpoints",
         "runs",
+        "surplus",
         "inference",
     ),
     *(
@@ -46,6 +47,7 @@ ORDER = [
         "variances",
         "novelty",
         "machines",
+        "pruning",
         "metrics",
         "sizes",
         "config",

@@ -109,6 +109,8 @@ class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstim
         Steps of the longest run.
     n_dropped_ : int
         Posterior directions cut off, over all members.
+    n_pruned_ : int
+        Weights that their prior precisions switched off and that are gone, over all members.
 
     Examples
     --------

@@ -114,6 +114,7 @@ class FitsTables(ABC):
         self.noise_precision_ = float(precision) / scale / scale
         self.n_iter_ = max(f.n_steps for f in fits)
         self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
+        self.n_pruned_ = sum(machine.n_pruned for machine in self.machines_)
         if not found.results:  # candidates stop early on purpose
             full = self.curvature == "full" and self.threshold is None
             warn_about(fits, tol=self.tol, full=full)

@@ -18,6 +18,8 @@ from tensorlace.inference import Progress, infer
 from tensorlace.kinds import Kind, Numeric
 from tensorlace.machines import KernelMachine
 from tensorlace.networks import initialise
+from tensorlace.precision import one_group
+from tensorlace.pruning import prune
 from tensorlace.rotation import Rotation, Scatter
 from tensorlace.rows import MEMORY_BUDGET, MemoryRows, Rows
 from tensorlace.sources import ArraySource, Chunk, RowSource
@@ -104,7 +106,9 @@ def fit_machines(
                 cores = initialise(constants, config.rank, rng, additive=config.additive)
                 saver = Checkpointer.of(checkpoint, number, cores, identity)
                 fit = infer(rows, settings, cores, progress(number), saver, stages)
-                return KernelMachine(columns, target, fit)
+                gone = sum(V.size for V in cores) - sum(V.size for V in fit.cores)
+                machine = KernelMachine(columns, target, fit, n_pruned=gone)
+                return machine if config.groups is one_group else prune(machine)
 
             jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
             workers = min(threads, len(seeds))
