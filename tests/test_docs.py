@@ -23,6 +23,7 @@ ORDER = [
         "streaming",
         "cluster",
         "subsample",
+        "background",
         "linalg",
         "conjugate",
         "linearisation",
@@ -48,6 +49,7 @@ ORDER = [
         "novelty",
         "machines",
         "pruning",
+        "averages",
         "metrics",
         "sizes",
         "config",
@@ -56,7 +58,8 @@ ORDER = [
         "fitting",
         "search",
     ),
-    *("encoding", "tables", "reporting", "training", "fits", "predictions", "estimators", "demo"),
+    *("encoding", "tables", "effects", "overview", "explanations", "effects_display"),
+    *("reporting", "training", "fits", "predictions", "estimators", "demo"),
 ]
 
 

@@ -1,6 +1,8 @@
 """tensorlace: regression on tables that knows how sure it is."""
 
 from tensorlace import kinds, metrics, sources
+from tensorlace.effects import Effects
+from tensorlace.effects_display import EffectsDisplay
 from tensorlace.errors import (
     ClusterError,
     CurvatureWarning,
@@ -21,6 +23,8 @@ __all__ = [
     "ClusterError",
     "CurvatureWarning",
     "Datetime",
+    "Effects",
+    "EffectsDisplay",
     "IllConditionedWarning",
     "InputError",
     "Mixture",

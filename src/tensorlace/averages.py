@@ -108,7 +108,9 @@ def total_effects(
     """
     out = np.empty(n_columns)
     features = [_features(machine, rows.X) for machine in machines]
-    Zs = [environments(factors(m.fit.cores, phi)) for m, phi in zip(machines, features, strict=True)]
+    Zs = [
+        environments(factors(m.fit.cores, phi)) for m, phi in zip(machines, features, strict=True)
+    ]
     for d in range(n_columns):
         places = [position(machine, d) for machine in machines]
         if any(p is None for p in places):
@@ -143,13 +145,10 @@ def _sampled_effect(
     """Half the mean squared change when the column takes its value from another row (Jansen)."""
     rows = rows.part(_ROTATED_ROWS * 2)
     n = len(rows.X)
-    standard = [
-        (w, machine) for w, machine in zip(weights, machines, strict=True)
-    ]
 
     def mean(X: Array) -> Array:
-        parts = [w * predict(m.fit.cores, _features(m, X)) for w, m in standard]
-        return np.sum(parts, axis=0)
+        parts = [predict(machine.fit.cores, _features(machine, X)) for machine in machines]
+        return np.asarray(weights @ np.stack(parts))
 
     f, total, share = mean(rows.X), 0.0, 0.0
     for shift in {1 + k * n // (_SHIFTS + 1) for k in range(_SHIFTS)}:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from tensorlace.arguments import CONSTRAINTS, PAPER
+from tensorlace.explanations import Explains
 from tensorlace.fits import FitsTables
 from tensorlace.kinds import Kind
 from tensorlace.predictions import PredictsDistributions
@@ -14,7 +15,7 @@ from tensorlace.rows import MEMORY_BUDGET
 __all__ = ["TNKMRegressor"]
 
 
-class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstimator):
+class TNKMRegressor(FitsTables, PredictsDistributions, Explains, RegressorMixin, BaseEstimator):
     """Bayesian tensor-network kernel machine: regression that knows how sure it is.
 
     Each column x_d becomes a few basis functions φ_d(x_d); the model is a sum of ``rank`` products
@@ -109,6 +110,8 @@ class TNKMRegressor(FitsTables, PredictsDistributions, RegressorMixin, BaseEstim
         Steps of the longest run.
     n_dropped_ : int
         Posterior directions cut off, over all members.
+    relevance_ : (D,) array
+        Share of the variance of y that each column accounts for.
     n_pruned_ : int
         Weights that their prior precisions switched off and that are gone, over all members.
 

@@ -19,6 +19,7 @@ from tensorlace.columns import Column, Columns
 from tensorlace.machines import KernelMachine
 from tensorlace.networks import Cores, environments
 from tensorlace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tensorlace.precision import LARGEST_PRIOR
 
 __all__ = ["NEGLIGIBLE", "effects_of_functions", "effects_of_terms", "marginal", "prune"]
 
@@ -26,9 +27,11 @@ NEGLIGIBLE = 1e-4
 """Change of the response, and of its standard deviation, that all removals together may make
 anywhere in the range of the training rows, in units of the noise standard deviation."""
 
-_GRID = 129
+SWITCHED_OFF = 1e-3
+"""Weight of the standard deviation of weights whose prior precision is the largest there is: it is
+an effect of that bound, the evidence wants none of it."""
 
-Indices = npt.NDArray[np.intp]
+_GRID = 129
 
 
 def prune(machine: KernelMachine, negligible: float = NEGLIGIBLE) -> KernelMachine:
@@ -120,7 +123,8 @@ def _stds(machine: KernelMachine) -> list[Array]:
     std, start = np.sqrt(fit.posterior.variances()), 0
     for d in fit.bayesian_cores:
         stop = start + out[d].size
-        out[d] = std[start:stop].reshape(out[d].shape)
+        capped = np.where(fit.gamma[d] >= 0.5 * LARGEST_PRIOR, SWITCHED_OFF, 1.0)
+        out[d] = capped * std[start:stop].reshape(out[d].shape)
         start = stop
     return out
 

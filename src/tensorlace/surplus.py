@@ -69,7 +69,7 @@ def evidence_without(run: Run) -> Array:
         own = np.where(term[: cores[0].size] == r)[0]  # of the first core
         kept = np.flatnonzero(term != r)
         response = G[:, own] @ v[own]  # Aᵀ f_r
-        rss = linear.rss + 2.0 * slope[own] @ v[own] + response[own] @ v[own]
+        rss = linear.rss + float((2.0 * slope[own] + response[own]) @ v[own])
         H = beta * G[np.ix_(kept, kept)] + np.diag(gamma[kept])
         root = inverse_root(H)
         if root is None:
