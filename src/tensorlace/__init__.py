@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from tensorlace import kinds, metrics, sources
+from tensorlace.effects import Effects
+from tensorlace.effects_display import EffectsDisplay
 from tensorlace.errors import (
     ClusterError,
     CurvatureWarning,
@@ -28,6 +30,8 @@ __all__ = [
     "ClusterError",
     "CurvatureWarning",
     "Datetime",
+    "Effects",
+    "EffectsDisplay",
     "IllConditionedWarning",
     "InputError",
     "MisspecificationWarning",

@@ -125,6 +125,24 @@ class Encoding:
         columns = [code(c.values) for code, c in zip(self.codes, raw, strict=True)]
         return np.stack(columns, axis=1) if columns else np.empty((0, 0))
 
+    def labels(self, d: int) -> list[Any] | None:
+        """Categories of column ``d`` in the order of their numbers; None if it has none."""
+        code = self.codes[d]
+        return list(code.numbers) if isinstance(code, _Levels) else None
+
+    def decoded(self, d: int, numbers: Array) -> npt.NDArray[Any]:
+        """Values of column ``d`` (k,) as they stood in the table; a category never seen is None."""
+        code, labels = self.codes[d], self.labels(d)
+        if labels is not None:
+            known = [n >= 0 for n in numbers]  # not so for NaN
+            out = np.empty(len(known), dtype=object)
+            out[:] = [labels[int(n)] if ok else None for n, ok in zip(numbers, known, strict=True)]
+            return out
+        if isinstance(code, partial) and code.func is _days:
+            seconds = np.rint(numbers * 86_400.0)
+            return np.asarray(code.args[1].astype("datetime64[s]") + seconds.astype("m8[s]"))
+        return numbers
+
 
 def _code(kind: Kind, values: npt.NDArray[Any], name: str) -> Code:
     """Learn how the values of a column become numbers."""

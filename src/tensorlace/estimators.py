@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from tensorlace.arguments import CONSTRAINTS, PAPER
 from tensorlace.calibration import Calibrates
+from tensorlace.explanations import Explains
 from tensorlace.fits import FitsTables
 from tensorlace.kinds import Kind
 from tensorlace.predictions import PredictsDistributions
@@ -15,7 +16,9 @@ from tensorlace.rows import MEMORY_BUDGET
 __all__ = ["TNKMRegressor"]
 
 
-class TNKMRegressor(FitsTables, PredictsDistributions, Calibrates, RegressorMixin, BaseEstimator):
+class TNKMRegressor(
+    FitsTables, PredictsDistributions, Calibrates, Explains, RegressorMixin, BaseEstimator
+):
     """Bayesian tensor-network kernel machine: regression that knows how sure it is.
 
     Each column x_d becomes a few basis functions φ_d(x_d); the model is a sum of ``rank`` products
@@ -123,6 +126,10 @@ class TNKMRegressor(FitsTables, PredictsDistributions, Calibrates, RegressorMixi
         Posterior directions cut off, over all members.
     calibration_ : Calibration or None
         What `calibrate` learnt from held-out rows.
+    relevance_ : (D,) array
+        Share of the variance of y that each column accounts for.
+    n_pruned_ : int
+        Weights that their prior precisions switched off and that are gone, over all members.
 
     Examples
     --------

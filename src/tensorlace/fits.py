@@ -9,6 +9,8 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y, check_consistent_length
 
+from tensorlace.background import gather_background
+from tensorlace.bases.basis import Array
 from tensorlace.cluster import DaskPieces, collection_pieces, is_collection
 from tensorlace.encoding import Encoding
 from tensorlace.errors import InputError
@@ -118,6 +120,9 @@ class FitsTables(ABC):
         self.noise_precision_ = float(precision) / scale / scale
         self.n_iter_ = max(f.n_steps for f in fits)
         self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
+        self._background = gather_background(table)
+        self._relevance: Array | None = None
+        self.n_pruned_ = sum(machine.n_pruned for machine in self.machines_)
         if not found.results:  # candidates stop early on purpose
             full = self.curvature == "full" and self.threshold is None
             warn_about(fits, tol=self.tol, full=full)

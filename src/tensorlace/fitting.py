@@ -18,6 +18,8 @@ from tensorlace.inference import Fitted, Progress, infer
 from tensorlace.kinds import Kind, Numeric
 from tensorlace.machines import KernelMachine
 from tensorlace.networks import initialise
+from tensorlace.precision import one_group
+from tensorlace.pruning import prune
 from tensorlace.rotation import Rotation, Scatter
 from tensorlace.rows import MEMORY_BUDGET, MemoryRows, Rows
 from tensorlace.runs import Start
@@ -111,7 +113,9 @@ def fit_machines(
                 if begin is not None and [V.shape for V in begin.cores] == [V.shape for V in cores]:
                     start, parts = Start(begin.cores, begin.beta, begin.gamma), []
                 fit = infer(rows, settings, start, progress(number), saver, parts)
-                return KernelMachine(columns, target, fit)
+                gone = sum(V.size for V in cores) - sum(V.size for V in fit.cores)
+                machine = KernelMachine(columns, target, fit, n_pruned=gone)
+                return machine if config.groups is one_group or config.rough else prune(machine)
 
             jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
             workers = min(threads, len(seeds))

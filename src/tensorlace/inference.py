@@ -16,6 +16,7 @@ from tensorlace.rows import Rows
 from tensorlace.runs import Run, Start, weights_of
 from tensorlace.settings import Settings
 from tensorlace.solver import Info
+from tensorlace.surplus import shed
 
 __all__ = ["Fitted", "Progress", "infer"]
 
@@ -94,7 +95,7 @@ def infer(
             checkpointer.save(run.snapshot())
         if progress is not None:
             progress(run.n_steps, run.info, run.beta)
-    return _finish(run)
+    return _finish(shed(run))
 
 
 def warm_start(stages: Sequence[Rows], settings: Settings, start: Start) -> Start:

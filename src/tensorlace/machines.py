@@ -50,11 +50,23 @@ class KernelMachine:
     Everything inside is in units of the standardised target; distributions are brought back to the
     units of y once, on the distribution object. Batches of rows are worked on by ``threads``; no
     bit depends on their number.
+
+    Attributes
+    ----------
+    columns : Columns
+    target : Standardise
+    fit : Fitted
+    unseen : tuple of arrays or None
+        Prior variances of one more function of each column, see `novelty`; None: those of ``fit``.
+    n_pruned : int
+        Weights that the evidence switched off, and that are gone.
     """
 
     columns: Columns
     target: Standardise
     fit: Fitted
+    unseen: tuple[Array, ...] | None = None
+    n_pruned: int = 0
 
     def mean(self, X: Array, threads: int = 1) -> Array:
         """Predictive mean (n,). Builds no Jacobian."""
@@ -70,7 +82,7 @@ class KernelMachine:
             rows = np.flatnonzero(novel.any(axis=0))
             if rows.size:
                 few = self._features(u[:, rows]), novel[:, rows]
-                variance[rows] += extra_variance(self.fit.cores, *few, self._prior_variances)
+                variance[rows] += extra_variance(self.fit.cores, *few, self.unseen_variances)
             return mean, variance
 
         parts = self._map(work, X, threads)
@@ -96,7 +108,7 @@ class KernelMachine:
         side = rng.spawn(1)[0]  # so that other draws do not depend on these
         unseen = [
             np.sqrt(v)[:, None] * side.standard_normal((v.size, n_draws))
-            for v in self._prior_variances
+            for v in self.unseen_variances
         ]
 
         def work(u: Array) -> Array:
@@ -130,7 +142,10 @@ class KernelMachine:
         return [c.phi(x) for c, x in zip(self.columns.columns, u, strict=True)]
 
     @cached_property
-    def _prior_variances(self) -> tuple[Array, ...]:
+    def unseen_variances(self) -> tuple[Array, ...]:
+        """Prior variances of one more function of each column, see `novelty`."""
+        if self.unseen is not None:
+            return self.unseen
         return prior_variances(self.fit.gamma, self.columns.sizes)
 
     def _moments(self, u: Array) -> tuple[Array, Array]:

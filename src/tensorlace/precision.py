@@ -68,12 +68,18 @@ class Groups:
         out[self.index] = values
         return out
 
-    def pinned(self, gamma: Array) -> Array:
-        """Same prior up to a factor per column: all columns get the same geometric mean."""
+    def pinned(self, gamma: Array, weight: Array | None = None) -> Array:
+        """Same prior up to a factor per column: all columns get the same geometric mean.
+
+        ``weight`` (n_groups,) says how much a group counts in it, its size by default. Groups that
+        are switched off should count little: where many are, the others would have to make up for
+        their precisions and run to the largest one themselves.
+        """
         if self.column is None:
             return gamma
         product = self.column >= 0
-        column, count, log = self.column[product], self.count[product], np.log(gamma[product])
+        count = (self.count if weight is None else weight)[product]
+        column, log = self.column[product], np.log(gamma[product])
         size = np.bincount(column, weights=count)
         mean = np.bincount(column, weights=count * log) / size
         out = gamma.copy()

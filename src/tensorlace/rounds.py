@@ -126,8 +126,8 @@ def cross_validated(run: Runner, n: int) -> list[Trial]:
     """Two rounds: many styles, then larger models in the best of them."""
     fits = 1.0 + 0.8 * len(run.trials.parts)
     tried = run(plan(n, run.width, 0.5 * run.work, fits))
-    styles = [t.candidate for t in run.best(tried)[:_STYLES_KEPT]]
-    larger = affordable(enlarged(styles), n, run.width, 0.5 * run.work, fits, share=0.35)
+    larger = enlarged(_styles(run.best(tried), _STYLES_KEPT))
+    larger = affordable(larger, n, run.width, 0.5 * run.work, fits, share=0.35)
     return tried + run(larger[: 1 + n // 40])
 
 
@@ -135,12 +135,18 @@ def held_out(run: Runner) -> list[Trial]:
     """Many styles on few rows, then the best of them, and larger, on many."""
     (train, held) = run.trials.parts[0]
     small = replace(run.trials, parts=[(part_of(train, FIRST_ROWS), held)])
-    first = run(plan(FIRST_ROWS, run.width, 0.2 * run.work), small)
-    styles = [t.candidate for t in run.best(first)[:_STYLES_KEPT]]
     n = int(train.sum())
-    again = [c for pair in zip(enlarged(styles), styles, strict=False) for c in pair]
-    again += [c for c in enlarged(styles) if c not in again]
-    tried = run(affordable(again, n, run.width, 0.25 * run.work, at_least=1))
-    styles = [t.candidate for t in run.best(tried)[:2]]
-    larger = affordable(enlarged(styles), n, run.width, 0.15 * run.work)
-    return tried + run(larger)
+    first = run(plan(FIRST_ROWS, run.width, 0.15 * run.work), small)
+    styles = _styles(run.best(first), _STYLES_KEPT)
+    larger = [*styles[:2], *enlarged(styles)]
+    tried = run(affordable(larger, n, run.width, 0.25 * run.work, at_least=1, share=0.3))
+    larger = enlarged(_styles(run.best(tried), 2))
+    return tried + run(affordable(larger, n, run.width, 0.2 * run.work))
+
+
+def _styles(best: Sequence[Trial], most: int) -> list[Candidate]:
+    """The best candidate of each style, whatever its size."""
+    styles: dict[Candidate, Candidate] = {}
+    for trial in best:
+        styles.setdefault(replace(trial.candidate, rank=1, n_basis=1), trial.candidate)
+    return list(styles.values())[:most]

@@ -12,7 +12,7 @@ from tensorlace.bases.basis import Array
 from tensorlace.curvature import BlockDiagonal, Curvature, Evaluated, Full, Last
 from tensorlace.networks import Cores, from_vector, to_vector
 from tensorlace.posterior import Posterior
-from tensorlace.precision import Moments, log_evidence
+from tensorlace.precision import LARGEST_PRIOR, SMALLEST_PRIOR, Moments, log_evidence
 from tensorlace.rows import Rows
 from tensorlace.settings import Settings
 from tensorlace.solver import Info, State
@@ -169,7 +169,9 @@ class Run:
         beta = settings.noise.noise(moments, self.beta)
         group_gamma = self.group_gamma
         if settings.prior.learns:
-            group_gamma = self.groups.pinned(settings.prior.prior(moments, group_gamma))
+            alive = np.maximum(moments.group_determined, 1e-3 * moments.count)
+            group_gamma = self.groups.pinned(settings.prior.prior(moments, group_gamma), alive)
+            group_gamma = np.clip(group_gamma, SMALLEST_PRIOR, LARGEST_PRIOR)
         change = max(
             abs(math.log(beta / self.beta)),
             float(np.max(np.abs(np.log(group_gamma / self.group_gamma))))

@@ -28,6 +28,7 @@ from tensorlace.machines import KernelMachine
 from tensorlace.mixtures import Ensemble, Found
 from tensorlace.noise import GAUSSIAN, Noise
 from tensorlace.noise_choice import Residuals, choose_noise
+from tensorlace.pruning import prune
 from tensorlace.rounds import Runner, Task, cross_validated, held_out
 from tensorlace.sources import ArraySource, RowSource
 from tensorlace.stacking import blend, fold_numbers, greedy
@@ -191,7 +192,7 @@ def _final(
         )
         begin = None if begins is None else begins[k]
         how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": task.memory_budget}
-        return fit_machines(cut, table, begin=begin, **how)[0]
+        return prune(fit_machines(cut, table, begin=begin, **how)[0])
 
     jobs = [partial(fit, k) for k in range(len(candidates))]
     return tuple(side_by_side(jobs, task.threads))

@@ -16,6 +16,7 @@ from tensorlace.bases.levels import Levels
 from tensorlace.bases.missing import Missing
 from tensorlace.bases.polynomial import Polynomial
 from tensorlace.bases.sine import Sine
+from tensorlace.bases.subset import Subset
 from tensorlace.bases.unit_polynomial import UnitPolynomial
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "Missing",
     "Polynomial",
     "Sine",
+    "Subset",
     "UnitPolynomial",
 ]

@@ -1,0 +1,165 @@
+"""Averages of the response over rows, with one column set to given values.
+
+For a column that is not rotated they factorise: with the column's factor taken out of the network,
+one pass over the rows gives the average Jacobian, and each value costs one small product.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tensorlace.background import Background
+from tensorlace.bases.basis import Array
+from tensorlace.machines import KernelMachine
+from tensorlace.networks import Cores, environments, factors, jacobian, predict
+
+__all__ = ["averaged_response", "position", "total_effects"]
+
+_ROTATED_ROWS = 512
+"""Rows of an average that does not factorise: each value of the column is a pass over them."""
+
+_SHIFTS = 8
+"""Values of a rotated column that each row is given in turn."""
+
+
+def position(machine: KernelMachine, d: int) -> int | None:
+    """Which column of the network the raw column ``d`` is; None if it is part of several."""
+    rotation = machine.columns.rotation
+    if rotation is None:
+        return d
+    found = np.flatnonzero(rotation.others == d)
+    return rotation.n_components + int(found[0]) if found.size else None
+
+
+def averaged_response(
+    machine: KernelMachine, rows: Background, d: int, values: Array
+) -> tuple[Array, Array]:
+    """Mean and variance (k,) of ``1/n Σ_n f(x_n with x_d = value)`` for ``values`` (k,).
+
+    The variance is that of the average, all rows jointly, under the linearised posterior, in units
+    of the standardised target.
+    """
+    p = position(machine, d)
+    if p is not None:
+        return _factorised(machine, rows, p, values)
+    few = rows.part(_ROTATED_ROWS)
+    means, variances = np.empty(len(values)), np.empty(len(values))
+    for k, value in enumerate(values):
+        X = few.X.copy()
+        X[:, d] = value
+        phi = _features(machine, X)
+        gradient = jacobian(machine.fit.cores, phi, machine.fit.bayesian_cores) @ few.weight
+        means[k] = predict(machine.fit.cores, phi) @ few.weight
+        variances[k] = machine.fit.posterior.quad(gradient[:, None])[0]
+    return means, variances
+
+
+def _factorised(
+    machine: KernelMachine, rows: Background, p: int, values: Array
+) -> tuple[Array, Array]:
+    fit, column = machine.fit, machine.columns.columns[p]
+    D = len(machine.columns.columns)
+    phi = _features(machine, rows.X)
+    V, R = fit.cores[p], len(fit.cores[p])
+    # the network without the column: its factor is 1
+    rest: Cores = (*fit.cores[:p], np.ones((R, 1)), *fit.cores[p + 1 : D])
+    phi[p] = np.ones((1, len(rows.X)))
+    Z = environments(factors(rest, phi))
+    average = [(z * rows.weight) @ f.T for z, f in zip(Z, phi, strict=True)]  # (R, I_e)
+    simple = [f @ rows.weight for f in phi]  # (I_e,)
+    u = column.variable(values)
+    own = column.phi(u)  # (I_p, k)
+    F = V @ own  # (R, k)
+    mean: Array = average[p][:, 0] @ F
+    parts = []
+    for e in fit.bayesian_cores:
+        if e == p:
+            block = average[p][:, :, None] * own
+        elif e < D:
+            block = average[e][:, :, None] * F[:, None]
+        else:
+            block = _additive_features(simple, own, p)
+        parts.append(block.reshape(-1, len(values)))
+    if len(fit.cores) > D:
+        mean = mean + (fit.cores[-1] @ _additive_features(simple, own, p))[0]
+    variance = fit.posterior.quad(np.concatenate(parts))
+    novel = column.basis.novel(u)
+    if novel.any():  # one new weight per term, the same for all rows
+        unseen = machine.unseen_variances[p]
+        z = np.append(average[p][:, 0], np.ones(len(unseen) - R))
+        variance = variance + novel * (unseen @ z**2)
+    return mean, variance
+
+
+def _additive_features(simple: Sequence[Array], own: Array, p: int) -> Array:
+    k = own.shape[1]
+    parts = [own if e == p else np.repeat(f[:, None], k, axis=1) for e, f in enumerate(simple)]
+    return np.concatenate(parts)
+
+
+def total_effects(
+    machines: Sequence[KernelMachine], weights: Array, rows: Background, n_columns: int
+) -> Array:
+    """Total effect (D,) of each raw column on the mean of the mixture.
+
+    That is ``E Var(f | all other columns)``, with the column drawn from its own distribution
+    whatever the others are, in units of the variance of the target. In closed form where no member
+    rotates the column, else over a few values for each row.
+    """
+    out = np.empty(n_columns)
+    features = [_features(machine, rows.X) for machine in machines]
+    Zs = [
+        environments(factors(m.fit.cores, phi)) for m, phi in zip(machines, features, strict=True)
+    ]
+    for d in range(n_columns):
+        places = [position(machine, d) for machine in machines]
+        if any(p is None for p in places):
+            out[d] = _sampled_effect(machines, weights, rows, d)
+            continue
+        slopes, own = [], []
+        for machine, w, phi, Z, p in zip(machines, weights, features, Zs, places, strict=True):
+            assert p is not None
+            cores, sizes = machine.fit.cores, machine.columns.sizes
+            slope = cores[p].T @ Z[p]  # (I, n): f = slopeᵀ phi of this column
+            if len(cores) > len(sizes):
+                start = sum(sizes[:p])
+                slope = slope + cores[-1][0, start : start + sizes[p], None]
+            slopes.append(w * slope)
+            own.append(phi[p])
+        out[d] = _spread(np.concatenate(slopes), np.concatenate(own), rows.weight)
+    return out
+
+
+def _spread(slope: Array, phi: Array, weight: Array) -> float:
+    """``Σ_n w_n slope_nᵀ C slope_n`` with the covariance C of the features (I, n)."""
+    centred = phi - (phi @ weight)[:, None]
+    root = centred * np.sqrt(weight)
+    # a sum of squares, never a difference; through the smaller of two square matrices
+    R = np.linalg.qr(root.T, mode="r")
+    return float(np.sum((R @ slope) ** 2 @ weight))
+
+
+def _sampled_effect(
+    machines: Sequence[KernelMachine], weights: Array, rows: Background, d: int
+) -> float:
+    """Half the mean squared change when the column takes its value from another row (Jansen)."""
+    rows = rows.part(_ROTATED_ROWS * 2)
+    n = len(rows.X)
+
+    def mean(X: Array) -> Array:
+        parts = [predict(machine.fit.cores, _features(machine, X)) for machine in machines]
+        return np.asarray(weights @ np.stack(parts))
+
+    f, total, share = mean(rows.X), 0.0, 0.0
+    for shift in {1 + k * n // (_SHIFTS + 1) for k in range(_SHIFTS)}:
+        X = rows.X.copy()
+        X[:, d] = np.roll(X[:, d], shift)
+        pair = rows.weight * np.roll(rows.weight, shift)
+        total += 0.5 * float(pair @ (f - mean(X)) ** 2)
+        share += float(pair.sum())
+    return total / share
+
+
+def _features(machine: KernelMachine, X: Array) -> list[Array]:
+    u = machine.columns.variables(X)
+    return [c.phi(x) for c, x in zip(machine.columns.columns, u, strict=True)]

@@ -1,0 +1,100 @@
+"""What a fitted ensemble can say about itself: relevance, effects of single columns, a summary."""
+
+from abc import ABC
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tensorlace.averages import total_effects
+from tensorlace.background import Background
+from tensorlace.bases.basis import Array
+from tensorlace.effects import Effects, chosen_values, effects_of
+from tensorlace.encoding import Encoding
+from tensorlace.errors import InputError
+from tensorlace.machines import KernelMachine
+from tensorlace.overview import Overview, overview
+from tensorlace.tables import column_names
+
+__all__ = ["Explains"]
+
+
+class Explains(ABC):
+    """The explaining part of an estimator; the fitting half sets what it reads."""
+
+    machines_: tuple[KernelMachine, ...]
+    weights_: Array
+    n_features_in_: int
+    _encoding: Encoding
+    _background: Background
+    _relevance: Array | None
+
+    @property
+    def relevance_(self) -> Array:
+        """Share of the variance of y that each column of the table accounts for, (D,).
+
+        The part of that variance which the predictive mean loses, on average over training rows,
+        when the column is replaced by its own distribution: the total Sobol index, interactions
+        included, in units of the variance of y and not of the prediction. So all entries are near
+        zero if y is noise, and where columns interact they sum to more than the share explained.
+        Columns of a rotation are reported as they are in the table. In the order of
+        ``feature_names_in_``.
+        """
+        if not hasattr(self, "_background"):
+            raise AttributeError("relevance_ is there after fit")
+        if self._relevance is None:
+            D = self.n_features_in_
+            self._relevance = total_effects(self.machines_, self.weights_, self._background, D)
+        return self._relevance.copy()
+
+    def partial_effects(
+        self, column: str | int, grid: Any = None, n_points: int = 50, coverage: float = 0.9
+    ) -> Effects:
+        """Average prediction as one column varies, with a band that says how sure it is.
+
+        The average is over training rows (4096 at most), each given the value in question. The band
+        comes from the linearised posterior of the average itself, whatever ``predictive`` is.
+
+        Parameters
+        ----------
+        column : str or int
+            Name or position of a column of the table.
+        grid : array-like of shape (k,), optional
+            Values as they stand in the table; by default the range of the column, or all
+            categories.
+        n_points : int, default=50
+            Values of the default grid.
+        coverage : float, default=0.9
+            Probability of the band, for the average function at each value.
+
+        Returns
+        -------
+        Effects
+        """
+        check_is_fitted(self)
+        d = column_number(column, column_names(self, self.n_features_in_))
+        values, raw = chosen_values(self._encoding, self._background, d, grid, n_points)
+        mean, std, lower, upper = effects_of(
+            self.machines_, self.weights_, self._background, d, values, coverage
+        )
+        name = column_names(self, self.n_features_in_)[d]
+        return Effects(name, self._encoding.kinds[d], raw, mean, std, lower, upper, coverage)
+
+    def summary(self) -> Overview:
+        """What was chosen and found, to be printed: a page of text for a terminal."""
+        check_is_fitted(self)
+        return overview(self)
+
+
+def column_number(column: str | int, names: tuple[str, ...]) -> int:
+    """Position of a column that is given by name or position."""
+    if isinstance(column, int | np.integer) and not isinstance(column, bool):
+        if -len(names) <= column < len(names):
+            return int(column) % len(names)
+        raise InputError(f"column {column} does not exist: the table has {len(names)} columns")
+    if column not in names:
+        some = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        raise InputError(
+            f"column {column!r} does not exist: choose from {some}, or give a position"
+        )
+    return names.index(column)
