@@ -203,7 +203,7 @@ def test_relevance_finds_the_columns_that_matter(model, mixed):
     assert model.relevance_[0] > model.relevance_[1] > 5 * abs(model.relevance_[2])
     shares = dict(zip(FRAME.columns, mixed.relevance_, strict=True))
     assert max(shares["noise"], shares["day"]) < 0.1
-    assert min(shares["age"], shares["shop"]) > 0.3
+    assert min(shares["age"], shares["shop"]) > 0.25  # 0.6 and 0.3 in truth
     assert np.array_equal(mixed.relevance_, mixed.relevance_)
 
 

@@ -141,7 +141,9 @@ def test_evidence_without_a_term_is_that_of_the_model_without_it(additive):
     )
     gammas = np.array([0.5, 1.0, 2.0, 4.0])[: 3 + additive]
     with p.rows() as rows:
-        run = Run(rows, settings, Start(cores, 3.0, gammas))
+        by_term = [np.repeat(gammas[:3, None], V.shape[1], axis=1) for V in cores[:3]]
+        rest = [np.full(V.shape, gammas[3]) for V in cores[3:]]
+        run = Run(rows, settings, Start(cores, 3.0, (*by_term, *rest)))
         found = evidence_without(run)
     for r in range(3):
         fewer = without_term(cores, r, 3)
