@@ -177,3 +177,11 @@ def test_a_rotated_fit_predicts_with_fewer_columns():
     assert [c.name for c in columns.columns] == ["component 0", "component 1", "column 3"]
     assert np.sqrt(np.mean((model.predict(X) - np.sin(Z[:, 0])) ** 2)) < 0.1
     assert model.extrapolated(X + np.array([100.0, 0, 0, 0])).all()
+
+
+def test_a_choice_checks_itself():
+    X, y = table(400)
+    model = auto().fit(X, y)
+    assert not model.check_.contradicted
+    assert model.check_.n_rows >= 350
+    assert TNKMRegressor(rank=1, n_basis=3, tol=1.0).fit(X, y).check_ is None

@@ -15,7 +15,7 @@ from tensorlace.cluster import DaskPieces, collection_pieces, is_collection
 from tensorlace.encoding import Encoding
 from tensorlace.errors import InputError
 from tensorlace.machines import KernelMachine
-from tensorlace.reporting import as_frame, warn_about
+from tensorlace.reporting import as_frame, checked, warn_about
 from tensorlace.sources import ArraySource, RowSource, open_source
 from tensorlace.streaming import Pieces
 from tensorlace.tables import (
@@ -117,12 +117,14 @@ class FitsTables(ABC):
             np.average([f.log_evidence for f in fits], weights=self.weights_)
         )
         precision = np.average([f.beta for f in fits], weights=self.weights_)
-        self.noise_precision_ = float(precision) / scale / scale
+        precision = float(precision) / self.noise_.variance_factor
+        self.noise_precision_ = precision / scale / scale
         self.n_iter_ = max(f.n_steps for f in fits)
         self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
         self._background = gather_background(table)
         self._relevance: Array | None = None
         self.n_pruned_ = sum(machine.n_pruned for machine in self.machines_)
+        self.check_ = checked(found.unseen)
         if not found.results:  # candidates stop early on purpose
             full = self.curvature == "full" and self.threshold is None
             warn_about(fits, tol=self.tol, full=full)

@@ -93,6 +93,12 @@ class Noise:
         """Whether it changes nothing."""
         return self.factor == 1.0 and self.kind == KINDS[0]
 
+    @property
+    def variance_factor(self) -> float:
+        """By which it changes the noise variance of a row of average noise."""
+        weights, stds = scales(self.degrees)
+        return self.factor**2 * float(weights @ stds**2)
+
     def log_variance(self, X: Array, threads: int = 1) -> Array:
         """Logarithm of the noise variance (n,) in units of its average."""
         if self.strength == 0.0:

@@ -16,7 +16,7 @@ from tensorlace.predictive import Distribution
 
 __all__ = ["Residuals", "choose_noise"]
 
-FACTORS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
+FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 DEGREES = (2.5, 3.0, 4.0, 6.0, 10.0, np.inf)
 STRENGTHS = (0.4, 0.7, 1.0, 1.4, 2.0)
 _SOFTENING = 0.1

@@ -9,14 +9,20 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tensorlace.errors import CurvatureWarning, IllConditionedWarning
+from tensorlace.bases.basis import Array
+from tensorlace.checks import Check, check
+from tensorlace.errors import CurvatureWarning, IllConditionedWarning, MisspecificationWarning
 from tensorlace.inference import Fitted, Progress
+from tensorlace.predictive import Distribution
 from tensorlace.solver import Info
 
-__all__ = ["as_frame", "progress_printer", "warn_about"]
+__all__ = ["as_frame", "checked", "progress_printer", "warn_about"]
 
 _TO_CALLER_OF_FIT = 6
 _QUIET_SECONDS = 2.0
+
+_CHECK_FROM = 50
+"""Rows held out below which nothing is said about calibration."""
 
 
 def progress_printer(
@@ -82,6 +88,17 @@ def as_frame(results: list[dict[str, Any]]) -> Any:
     except ImportError:
         return results
     return pd.DataFrame(results)
+
+
+def checked(unseen: tuple[Distribution, Array, Array | None] | None) -> Check | None:
+    """Compare rows that were held out with what was said of them; warn if they contradict it."""
+    if unseen is None or len(unseen[1]) < _CHECK_FROM:
+        return None
+    dist, y, weight = unseen
+    found = check(y, dist, sample_weight=weight)
+    if found.contradicted:
+        _warn(MisspecificationWarning, f"on rows held out in the search, {found.message}")
+    return found
 
 
 def warn_about(fits: Sequence[Fitted], *, tol: float, full: bool) -> None:

@@ -26,7 +26,7 @@ from tensorlace.errors import TimeBudgetWarning
 from tensorlace.fitting import fit_machines
 from tensorlace.machines import KernelMachine
 from tensorlace.mixtures import Ensemble, Found
-from tensorlace.noise import GAUSSIAN, Noise
+from tensorlace.noise import GAUSSIAN, Noise, with_noise
 from tensorlace.noise_choice import Residuals, choose_noise
 from tensorlace.pruning import prune
 from tensorlace.rounds import Runner, Task, cross_validated, held_out
@@ -170,7 +170,7 @@ def _noise(
 
     inner = fold_numbers(residuals.X, y, FOLDS)
     noise, results = choose_noise(residuals, inner, fit, task.noise)
-    return noise, results, dist
+    return noise, results, with_noise(dist, noise, noise.log_variance(residuals.X))
 
 
 def _final(
