@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tensorlace.bases.basis import Array
 from tensorlace.cluster import is_collection, predict_collection
+from tensorlace.config import ENGINES
 from tensorlace.encoding import Encoding
 from tensorlace.machines import KernelMachine
 from tensorlace.predictive import Distribution, Mixture
@@ -30,6 +31,7 @@ class PredictsDistributions(ABC):
     n_draws : int
     n_jobs : int or None
         Threads that predict; None uses all cores.
+    engine : {"numpy", "compiled"}
     """
 
     machines_: tuple[KernelMachine, ...]
@@ -37,6 +39,7 @@ class PredictsDistributions(ABC):
     predictive: str
     n_draws: int
     n_jobs: int | None
+    engine: str
     _draw_seed: int
     _encoding: Encoding
 
@@ -50,7 +53,7 @@ class PredictsDistributions(ABC):
         if self.predictive == "sampled":
             return self.predict_dist(X).mean
         table, threads = self._table(X), self._threads()
-        means = (machine.mean(table, threads) for machine in self.machines_)
+        means = (machine.mean(table, threads, ENGINES[self.engine]) for machine in self.machines_)
         return np.asarray(sum(w * mean for w, mean in zip(self.weights_, means, strict=True)))
 
     def predict_dist(self, X: Any) -> Distribution:
@@ -59,7 +62,7 @@ class PredictsDistributions(ABC):
         parts: list[Distribution] = []
         for k, machine in enumerate(self.machines_):
             if self.predictive == "linearized":
-                parts.append(machine.linearized(table, threads))
+                parts.append(machine.linearized(table, threads, ENGINES[self.engine]))
             else:
                 rng = np.random.default_rng([self._draw_seed, k])
                 parts.append(machine.sampled(table, self.n_draws, rng, threads))
