@@ -96,7 +96,7 @@ class Columns:
 
     def variables(self, X: Array) -> Array:
         """Variable of each column: (N, D) gives (D, N), C-contiguous."""
-        X = self._checked(X)
+        X = self.inputs(X)
         U = np.empty(X.shape[::-1])
         for d, column in enumerate(self.columns):
             U[d] = column.variable(X[:, d])
@@ -104,13 +104,14 @@ class Columns:
 
     def outside(self, X: Array) -> Mask:
         """Tell which values of (N, D) lie beyond what their column saw in training."""
-        X = self._checked(X)
+        X = self.inputs(X)
         beyond = np.empty(X.shape, dtype=np.bool_)
         for d, column in enumerate(self.columns):
             beyond[:, d] = column.outside(X[:, d])
         return beyond
 
-    def _checked(self, X: Array) -> Array:
+    def inputs(self, X: Array) -> Array:
+        """What the warps take: ``X`` (N, D), checked, and rotated if there is a rotation."""
         if X.ndim != 2 or X.shape[1] != self.n_columns:
             raise InputError(
                 f"X has shape {X.shape}; the model has {self.n_columns} columns: give an array of "

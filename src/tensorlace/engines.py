@@ -8,10 +8,26 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace.bases.basis import Array, Basis
+from tensorlace.columns import Columns
 from tensorlace.gram import block_rows, moments, padded
-from tensorlace.networks import combine
+from tensorlace.networks import Cores, combine
 
-__all__ = ["NUMPY", "Engine", "NumPyEngine"]
+__all__ = ["NUMPY", "Engine", "Network", "NumPyEngine"]
+
+
+class Network(ABC):
+    """Response of a network to rows of a raw table."""
+
+    @abstractmethod
+    def response(self, X: Array) -> Array | None:
+        """Response (n,) to rows (n, D), or None if some are better left to NumPy."""
+
+    @abstractmethod
+    def environment(self, X: Array, d: int) -> tuple[Array, Array, Array] | None:
+        """Response (n,) to the same bits, environment (R, n) and variable (n,) of core ``d``.
+
+        None if the rows are better left to NumPy; otherwise no value is a novel one.
+        """
 
 
 class Engine(ABC):
@@ -81,6 +97,10 @@ class Engine(ABC):
     @abstractmethod
     def block_rows(self, rank: int) -> int:
         """Rows per block that suit the engine: a power of two."""
+
+    def network(self, columns: Columns, cores: Cores) -> Network | None:
+        """A whole network for rows of a raw table, or None if NumPy does it column by column."""
+        return None
 
 
 @final

@@ -93,8 +93,8 @@ class TNKMRegressor(
         Precision of features and partial products of single rows; sums over rows are always double.
         "float32" halves memory and traffic and leaves about six digits.
     engine : {"numpy", "compiled"}, default="numpy"
-        "compiled" sums the Gram matrices of ALS with a small C routine, built once with the C
-        compiler of this machine.
+        "compiled" sums the Gram matrices of ALS and evaluates the network at new rows with small C
+        routines, built once with the C compiler of this machine.
     grow_rows : bool or "auto", default="auto"
         Start large fits on a growing part of the rows; the last steps always see all of them.
     memory_budget : int, default=2 GiB

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorlace.bases.basis import Array
 from tensorlace.columns import Columns
+from tensorlace.engines import NUMPY, Engine, Network
 from tensorlace.inference import Fitted
 from tensorlace.networks import (
     Cores,
@@ -68,21 +69,32 @@ class KernelMachine:
     unseen: tuple[Array, ...] | None = None
     n_pruned: int = 0
 
-    def mean(self, X: Array, threads: int = 1) -> Array:
+    def mean(self, X: Array, threads: int = 1, engine: Engine = NUMPY) -> Array:
         """Predictive mean (n,). Builds no Jacobian."""
-        return self.target.inverse(np.concatenate(self._map(self._response, X, threads)))
+        network = engine.network(self.columns, self.fit.cores)
 
-    def linearized(self, X: Array, threads: int = 1) -> Normal:
+        def work(rows: Array) -> Array:
+            f = None if network is None else network.response(rows)
+            return self._response(self.columns.variables(rows)) if f is None else f
+
+        return self.target.inverse(np.concatenate(self._map(work, X, threads)))
+
+    def linearized(self, X: Array, threads: int = 1, engine: Engine = NUMPY) -> Normal:
         """LLA, eq. (pd_linearized_la): ``N(f, gᵀΣg + 1/β)`` in closed form."""
+        network = engine.network(self.columns, self.fit.cores)
         moments = self._moments if self._core_variances is None else self._moments_by_core
 
-        def work(u: Array) -> tuple[Array, Array]:
+        def work(rows: Array) -> tuple[Array, Array]:
+            quick = None if network is None else self._moments_by_network(network, rows)
+            if quick is not None:
+                return quick
+            u = self.columns.variables(rows)
             mean, variance = moments(u)
             novel = novel_values(self.columns, u)
-            rows = np.flatnonzero(novel.any(axis=0))
-            if rows.size:
-                few = self._features(u[:, rows]), novel[:, rows]
-                variance[rows] += extra_variance(self.fit.cores, *few, self.unseen_variances)
+            new = np.flatnonzero(novel.any(axis=0))
+            if new.size:
+                few = self._features(u[:, new]), novel[:, new]
+                variance[new] += extra_variance(self.fit.cores, *few, self.unseen_variances)
             return mean, variance
 
         parts = self._map(work, X, threads)
@@ -111,7 +123,8 @@ class KernelMachine:
             for v in self.unseen_variances
         ]
 
-        def work(u: Array) -> Array:
+        def work(rows: Array) -> Array:
+            u = self.columns.variables(rows)
             phi, novel = self._features(u), novel_values(self.columns, u)
             if linearized:  # eq. (linear_f)
                 G = jacobian(self.fit.cores, phi, self.fit.bayesian_cores)
@@ -183,6 +196,18 @@ class KernelMachine:
             variance += part(Z, phi[d], u[d])
         return mean, variance
 
+    def _moments_by_network(self, network: Network, X: Array) -> tuple[Array, Array] | None:
+        """Mean and variance (n,) if only one core has a distribution and no value is novel."""
+        parts = self._core_variances
+        if parts is None or len(parts) > 1:
+            return None
+        d = self.fit.bayesian_cores[0]
+        found = network.environment(X, d)
+        if found is None:
+            return None
+        mean, Z, u = found
+        return mean, parts[0](Z, self.columns.columns[d].phi(u), u)
+
     def _response_and_environment(self, u: Array, d: int, phi: Array) -> tuple[Array, Array]:
         """Response (n,), to the bits of `_response`, and environment (R, n) of one core."""
         own = self.fit.cores[d] @ phi
@@ -209,13 +234,13 @@ class KernelMachine:
         return tuple(CoreVariance.of(*pair) for pair in zip(roots, bases, strict=True))
 
     def _map(self, work: Callable[[Array], Any], X: Array, threads: int) -> list[Any]:
-        """``work`` on the variables (D, n) of a bounded number of rows at a time, in order."""
+        """``work`` on a bounded number of rows at a time, in order."""
         width = max(sum(V.size for V in self.fit.cores), 1)
         rows = max(64, min(_BATCH_ROWS, _BATCH_NUMBERS // width))
         starts = range(0, len(X), rows)
 
         def batch(start: int) -> Any:
-            return work(self.columns.variables(X[start : start + rows]))
+            return work(X[start : start + rows])
 
         with one_blas_thread:
             if threads == 1 or len(starts) < 2:

@@ -7,9 +7,10 @@ from typing import Any, final
 import numpy as np
 
 from tensorlace.bases.basis import Array
+from tensorlace.engines import NUMPY, Engine
 from tensorlace.machines import KernelMachine
 from tensorlace.noise import GAUSSIAN, Noise, scales, with_noise
-from tensorlace.predictive import Distribution, Mixture
+from tensorlace.predictive import Distribution, Mixture, Normal
 from tensorlace.stacking import blend
 
 __all__ = ["Ensemble", "Found"]
@@ -27,12 +28,15 @@ class Ensemble:
     sharp : bool
         Whether weights change from row to row with how sure the members are, see `blend`.
     noise : Noise
+    engine : Engine
+        What computes predictions.
     """
 
     machines: tuple[KernelMachine, ...]
     weights: Array
     sharp: bool = False
     noise: Noise = GAUSSIAN
+    engine: Engine = NUMPY
 
     @property
     def plain(self) -> bool:
@@ -43,12 +47,15 @@ class Ensemble:
         """Predictive mean (n,)."""
         if not self.plain:
             return self.dist(X, threads).mean
-        means = (machine.mean(X, threads) for machine in self.machines)
+        means = (machine.mean(X, threads, self.engine) for machine in self.machines)
         return np.asarray(sum(w * mean for w, mean in zip(self.weights, means, strict=True)))
 
     def dist(self, X: Array, threads: int = 1) -> Distribution:
         """Linearised predictive distributions of n rows."""
-        return self.mixed([machine.linearized(X, threads) for machine in self.machines], X, threads)
+        return self.mixed(self._parts(X, threads), X, threads)
+
+    def _parts(self, X: Array, threads: int) -> list[Normal]:
+        return [machine.linearized(X, threads, self.engine) for machine in self.machines]
 
     def mixed(self, parts: Sequence[Distribution], X: Array, threads: int = 1) -> Distribution:
         """What the members say, as one."""
@@ -74,7 +81,7 @@ class Ensemble:
         """Draws of new targets (n, n_samples); a column is one joint draw over all rows."""
         weights = self.weights[:, None]
         if not self.plain:
-            weights = self.by_row([machine.linearized(X, threads) for machine in self.machines])
+            weights = self.by_row(self._parts(X, threads))
         edges = np.cumsum(weights, axis=0)  # (M, n) or (M, 1)
         # one number decides the member in all rows, which is the same one where weights agree
         member = (rng.random(n_samples) >= edges[:-1, :, None]).sum(axis=0)  # (n or 1, n_samples)

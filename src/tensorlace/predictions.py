@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tensorlace.bases.basis import Array
 from tensorlace.cluster import is_collection, predict_collection
+from tensorlace.config import ENGINES
 from tensorlace.encoding import Encoding
 from tensorlace.machines import KernelMachine
 from tensorlace.mixtures import Ensemble
@@ -31,6 +32,7 @@ class PredictsDistributions(ABC):
     n_draws : int
     n_jobs : int or None
         Threads that predict; None uses all cores.
+    engine : {"numpy", "compiled"}
     """
 
     machines_: tuple[KernelMachine, ...]
@@ -39,6 +41,7 @@ class PredictsDistributions(ABC):
     predictive: str
     n_draws: int
     n_jobs: int | None
+    engine: str
     _draw_seed: int
     _sharp: bool
     _encoding: Encoding
@@ -91,7 +94,8 @@ class PredictsDistributions(ABC):
     @property
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self)
-        return Ensemble(self.machines_, self.weights_, self._sharp, self.noise_)
+        engine = ENGINES[self.engine]
+        return Ensemble(self.machines_, self.weights_, self._sharp, self.noise_, engine)
 
     def _threads(self) -> int:
         return effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)

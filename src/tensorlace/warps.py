@@ -152,7 +152,7 @@ class Quantile(_Framed):
 
     def at(self, t: Array) -> Array:
         """Heights (n,) of values ``t`` (n,) in units of the frame: ``np.interp``, but faster."""
-        cells, following, slopes = self._cells
+        cells, following, slopes = self.cells
         t = np.clip(t, self.knots[0], self.knots[-1])
         knot = cells.take((t * cells.size).astype(np.intp))
         crowded = np.flatnonzero(knot < 0)
@@ -164,7 +164,7 @@ class Quantile(_Framed):
         return np.minimum(t, 1.0, out=t)
 
     @cached_property
-    def _cells(self) -> tuple[npt.NDArray[np.intp], Array, Array]:
+    def cells(self) -> tuple[npt.NDArray[np.intp], Array, Array]:
         """Last knot up to the start of each of many equal cells of [0, 1), next knots, slopes.
 
         A cell with two knots or more inside has -1: there a binary search has to decide.
@@ -178,9 +178,15 @@ class Quantile(_Framed):
         slopes[~np.isfinite(slopes)] = 0.0  # knots a subnormal number apart
         return np.where(last - first < 2, first, -1), following, slopes
 
+    @cached_property
+    def packed(self) -> tuple[npt.NDArray[np.intc], Array]:
+        """`cells` for C: cells, and knots, next knots, slopes and heights (K, 4)."""
+        cells, following, slopes = self.cells
+        return cells.astype(np.intc), np.stack([self.knots, following, slopes, self.heights], 1)
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what can be computed again."""
-        return {name: value for name, value in vars(self).items() if name != "_cells"}
+        return {name: v for name, v in vars(self).items() if name not in ("cells", "packed")}
 
 
 @final

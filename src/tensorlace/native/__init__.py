@@ -1,20 +1,8 @@
-"""The arithmetic of a block in C, built once per machine by the C compiler found there.
-
-The routine is one file of portable C with vector extensions (GCC, Clang). It is compiled on first
-use for the very processor it runs on and kept in the user's cache directory.
-"""
+"""The arithmetic of a block and of a whole network in C."""
 
 import ctypes
-import hashlib
-import os
-import platform
-import shlex
-import shutil
-import subprocess
-import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -22,13 +10,14 @@ import numpy.typing as npt
 
 from tensorlace.bases import Cosine
 from tensorlace.bases.basis import Array, Basis
+from tensorlace.columns import Columns
 from tensorlace.engines import NUMPY, Engine
-from tensorlace.errors import CompilerError
+from tensorlace.native.library import build, library
+from tensorlace.native.network import CompiledNetwork
+from tensorlace.networks import Cores
 
 __all__ = ["CompiledEngine", "build"]
 
-SOURCE = Path(__file__).with_name("core.c")
-FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fPIC", "-shared")
 _CHUNK_BYTES, _CHUNK_ROWS = 512, 64
 _LANE_DOUBLES = 16
 
@@ -130,6 +119,10 @@ class CompiledEngine(Engine):
         """Nothing of size rows times pairs is kept, so only calls count."""
         return 1024
 
+    def network(self, columns: Columns, cores: Cores) -> CompiledNetwork:
+        """Fused from raw values to the response."""
+        return CompiledNetwork.of(columns, cores)
+
 
 @lru_cache(maxsize=64)
 def _amplitude(basis: Cosine) -> Array:
@@ -143,7 +136,7 @@ def _address(a: Array | None) -> int | None:
 @lru_cache(maxsize=8)
 def _routine(name: str, dtype: np.dtype[Any]) -> Any:
     suffix = {"float64": "double", "float32": "float"}[dtype.name]
-    routine = getattr(_library(), f"{name}_{suffix}")
+    routine = getattr(library(), f"{name}_{suffix}")
     pointer, size = ctypes.c_void_p, ctypes.c_long
     routine.restype = None
     routine.argtypes = {
@@ -155,78 +148,3 @@ def _routine(name: str, dtype: np.dtype[Any]) -> Any:
         "core": [pointer] * 7 + [size] * 4 + [pointer] * 5,
     }[name]
     return routine
-
-
-@lru_cache(maxsize=1)
-def _library() -> ctypes.CDLL:
-    path = build(_cache_directory())
-    try:
-        return ctypes.CDLL(str(path))
-    except OSError as error:
-        raise CompilerError(
-            f"{path}: the compiled engine cannot be loaded ({error}): delete the file and try "
-            f"again, or use engine='numpy'"
-        ) from error
-
-
-def build(directory: Path) -> Path:
-    """Compile for this processor into ``directory``, unless that was done before.
-
-    Raises
-    ------
-    CompilerError
-        If there is no compiler or it fails.
-    """
-    command = _compiler()
-    key = "\0".join([SOURCE.read_text(), *command, *FLAGS, platform.machine(), _processor()])
-    path = directory / f"core-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
-    if path.exists():
-        return path
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.TemporaryDirectory(dir=directory) as scratch:
-            built = Path(scratch) / "core.so"
-            run = subprocess.run(
-                [*command, *FLAGS, str(SOURCE), "-o", str(built)],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if run.returncode:
-                said = run.stderr.strip().splitlines()
-                raise CompilerError(
-                    f"{shlex.join(command)} could not build the compiled engine "
-                    f"({said[0] if said else f'exit {run.returncode}'}): use engine='numpy' or "
-                    f"name another compiler in CC"
-                )
-            os.replace(built, path)  # another process may be doing the same
-    except OSError as error:
-        raise CompilerError(
-            f"{directory}: the compiled engine cannot be kept here ({error.strerror}): name "
-            f"another directory in XDG_CACHE_HOME, or use engine='numpy'"
-        ) from error
-    return path
-
-
-def _compiler() -> list[str]:
-    wanted = shlex.split(os.environ.get("CC", ""))
-    for command in [wanted] if wanted else [["cc"], ["gcc"], ["clang"]]:
-        if shutil.which(command[0]):
-            return command
-    raise CompilerError(
-        "engine='compiled' needs a C compiler and none was found (CC, cc, gcc, clang): install one "
-        "or use engine='numpy'"
-    )
-
-
-def _cache_directory() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tensorlace"
-
-
-def _processor() -> str:
-    """What distinguishes processors that may share a home directory."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return "".join(line for line in lines[:64] if line.startswith(("model name", "flags")))
-    except OSError:
-        return platform.processor()

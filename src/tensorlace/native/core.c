@@ -48,6 +48,7 @@ static const double COSINE[TERMS] = {
 #define REAL float
 #define SUFFIX _float
 #include "core.c"
+#include "network.c"
 
 #else
 
