@@ -91,7 +91,7 @@ _STYLES: list[tuple[str, float | None, bool, bool]] = [
 """Warp, length scale, additive part, rotation: most useful first."""
 
 _STYLE_WEIGHT = 0.7
-_LARGEST = (24, 24)
+_LARGEST = (40, 24)
 
 STEPS, FINAL_STEPS = 45.0, 14.0
 """Solver steps of a fit from nothing, and of one that begins where another ended."""

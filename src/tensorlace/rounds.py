@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tensorlace.candidates import Candidate, Width, affordable, enlarged, plan
+from tensorlace.candidates import Candidate, Width, affordable, cost, enlarged, plan
 from tensorlace.config import Config
 from tensorlace.noise import KINDS
 from tensorlace.rows import MEMORY_BUDGET
@@ -18,7 +18,7 @@ __all__ = ["Runner", "Task", "cross_validated", "held_out"]
 FIRST_ROWS = 2000
 """Rows that the first candidates are fitted to where a part is held out."""
 
-_STYLES_KEPT = 4
+_STYLES_KEPT, _ROUNDS = 4, 4
 
 
 @final
@@ -138,10 +138,19 @@ def held_out(run: Runner) -> list[Trial]:
     n = int(train.sum())
     first = run(plan(FIRST_ROWS, run.width, 0.15 * run.work), small)
     styles = _styles(run.best(first), _STYLES_KEPT)
+    left, tried = 0.45 * run.work, list[Trial]()
     larger = [*styles[:2], *enlarged(styles)]
-    tried = run(affordable(larger, n, run.width, 0.25 * run.work, at_least=1, share=0.3))
-    larger = enlarged(_styles(run.best(tried), 2))
-    return tried + run(affordable(larger, n, run.width, 0.2 * run.work))
+    for number in range(_ROUNDS):  # larger and larger, as long as that is better
+        chosen = affordable(larger, n, run.width, 0.5 * left, at_least=not number, share=0.5)
+        new = run(chosen)
+        if not new:
+            break
+        left -= sum(cost(c, run.width, n) for c in chosen)
+        tried += new
+        larger = enlarged(_styles(run.best(tried), 2))
+        if run.best(tried)[0] not in new:
+            break
+    return tried
 
 
 def _styles(best: Sequence[Trial], most: int) -> list[Candidate]:
