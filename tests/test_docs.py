@@ -54,7 +54,8 @@ ORDER = [
         "fitting",
         "search",
     ),
-    *("encoding", "tables", "reporting", "training", "fits", "predictions", "estimators", "demo"),
+    *("encoding", "tables", "reporting", "training", "fits", "predictions", "estimators"),
+    *("conformity", "sealed", "codec", "records", "model_file", "demo", "cli"),
 ]
 
 

@@ -6,12 +6,14 @@ from tensorlace.errors import (
     CurvatureWarning,
     IllConditionedWarning,
     InputError,
+    ModelFileError,
     SizeError,
     SourceError,
     TensorlaceError,
 )
 from tensorlace.estimators import TNKMRegressor
 from tensorlace.kinds import Categorical, Datetime, Numeric, Ordinal, Periodic
+from tensorlace.model_file import load, save
 from tensorlace.predictive import Mixture, Normal, Samples
 
 __version__ = "0.1.0"
@@ -24,6 +26,7 @@ __all__ = [
     "IllConditionedWarning",
     "InputError",
     "Mixture",
+    "ModelFileError",
     "Normal",
     "Numeric",
     "Ordinal",
@@ -34,6 +37,8 @@ __all__ = [
     "TNKMRegressor",
     "TensorlaceError",
     "kinds",
+    "load",
     "metrics",
+    "save",
     "sources",
 ]

@@ -6,6 +6,7 @@ __all__ = [
     "CurvatureWarning",
     "IllConditionedWarning",
     "InputError",
+    "ModelFileError",
     "SizeError",
     "SourceError",
     "TensorlaceError",
@@ -42,3 +43,7 @@ class ClusterError(TensorlaceError, RuntimeError):
 
 class CompilerError(TensorlaceError, RuntimeError):
     """The compiled engine cannot be built or loaded here."""
+
+
+class ModelFileError(TensorlaceError, OSError):
+    """A model cannot be saved, or a file is not a whole model that this version knows."""

@@ -112,6 +112,7 @@ class FitsTables(ABC):
         )
         precision = np.average([f.beta for f in fits], weights=self.weights_)
         self.noise_precision_ = float(precision) / scale / scale
+        self.n_rows_ = int(table.n_rows)
         self.n_iter_ = max(f.n_steps for f in fits)
         self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
         if not found.results:  # candidates stop early on purpose
