@@ -25,7 +25,7 @@ def say(lines: Iterable[str]) -> None:
 
 def note(line: str) -> None:
     """Print a remark on standard error."""
-    Console(stderr=True, highlight=False, markup=False).print(line)
+    print(line, file=sys.stderr)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
