@@ -27,6 +27,7 @@ def schema(
 def schema_of(command: str) -> str:
     """JSON Schema as text.
 
+    >>> import json
     >>> json.loads(schema_of("fit"))["title"]
     'tensorlace fit --json'
     """
