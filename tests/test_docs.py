@@ -69,7 +69,8 @@ ORDER = [
     ),
     *("encoding", "tables", "effects", "overview", "explanations", "effects_display"),
     *("reporting", "training", "fits", "predictions", "calibration", "estimators", "displays"),
-    *("grids", "folds", "cross_validation", "demo"),
+    *("grids", "folds", "cross_validation"),
+    *("conformity", "sealed", "codec", "records", "model_file", "demo", "cli"),
 ]
 
 

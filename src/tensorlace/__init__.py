@@ -11,6 +11,7 @@ from tensorlace.errors import (
     IllConditionedWarning,
     InputError,
     MisspecificationWarning,
+    ModelFileError,
     SizeError,
     SourceError,
     TensorlaceError,
@@ -18,6 +19,7 @@ from tensorlace.errors import (
 )
 from tensorlace.estimators import TNKMRegressor
 from tensorlace.kinds import Categorical, Datetime, Numeric, Ordinal, Periodic
+from tensorlace.model_file import load, save
 from tensorlace.predictive import Mixture, Normal, Samples
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ __all__ = [
     "InputError",
     "MisspecificationWarning",
     "Mixture",
+    "ModelFileError",
     "Normal",
     "Numeric",
     "Ordinal",
@@ -48,7 +51,9 @@ __all__ = [
     "TensorlaceError",
     "TimeBudgetWarning",
     "kinds",
+    "load",
     "metrics",
+    "save",
     "sources",
 ]
 

@@ -1,9 +1,8 @@
 """Columns as they come, made numbers: categories, dates, text and missing values in one table."""
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Real
 from typing import Any, Self, final
 
@@ -23,7 +22,7 @@ from tensorlace.kinds import (
     is_missing,
 )
 
-__all__ = ["Encoding", "RawColumn", "quoted"]
+__all__ = ["DayCodes", "Encoding", "LevelCodes", "NumberCodes", "RawColumn", "quoted"]
 
 MOST_LEVELS = 500
 """Categories of a column; the products of as many functions take a gigabyte."""
@@ -33,8 +32,6 @@ FEW_LEVELS = 10
 
 _DAY = np.timedelta64(1, "D")
 _EPOCH = np.datetime64(0, "D")
-
-Code = Callable[[npt.NDArray[Any]], Array]
 
 
 @final
@@ -59,7 +56,7 @@ class Encoding:
     ----------
     kinds : tuple of Kind
         One per column, chosen or inferred.
-    codes : tuple of callables
+    codes : tuple of NumberCodes, LevelCodes or DayCodes
         From raw values (n,) to numbers (n,).
 
     Examples
@@ -76,7 +73,7 @@ class Encoding:
     """
 
     kinds: tuple[Kind, ...]
-    codes: tuple[Code, ...]
+    codes: "tuple[Code, ...]"
 
     @classmethod
     def fit(
@@ -113,12 +110,12 @@ class Encoding:
                     "given; give Numeric(), Categorical() or Periodic(period), or a data frame"
                 )
         kinds = (chosen.get(d, Numeric()) for d in range(len(names)))
-        return cls(tuple(kinds), tuple(partial(_numbers, quoted(n)) for n in names))
+        return cls(tuple(kinds), tuple(NumberCodes(quoted(n)) for n in names))
 
     @property
     def plain(self) -> bool:
         """Whether the table was numbers already, and is left as it is."""
-        return all(isinstance(c, partial) and c.func is _numbers for c in self.codes)
+        return all(isinstance(c, NumberCodes) for c in self.codes)
 
     def __call__(self, raw: Sequence[RawColumn]) -> Array:
         """Table (N, D) of numbers, C order."""
@@ -128,7 +125,7 @@ class Encoding:
     def labels(self, d: int) -> list[Any] | None:
         """Categories of column ``d`` in the order of their numbers; None if it has none."""
         code = self.codes[d]
-        return list(code.numbers) if isinstance(code, _Levels) else None
+        return list(code.numbers) if isinstance(code, LevelCodes) else None
 
     def decoded(self, d: int, numbers: Array) -> npt.NDArray[Any]:
         """Values of column ``d`` (k,) as they stood in the table; a category never seen is None."""
@@ -138,28 +135,28 @@ class Encoding:
             out = np.empty(len(known), dtype=object)
             out[:] = [labels[int(n)] if ok else None for n, ok in zip(numbers, known, strict=True)]
             return out
-        if isinstance(code, partial) and code.func is _days:
+        if isinstance(code, DayCodes):
             seconds = np.rint(numbers * 86_400.0)
-            return np.asarray(code.args[1].astype("datetime64[s]") + seconds.astype("m8[s]"))
+            return np.asarray(code.origin.astype("datetime64[s]") + seconds.astype("m8[s]"))
         return numbers
 
 
-def _code(kind: Kind, values: npt.NDArray[Any], name: str) -> Code:
+def _code(kind: Kind, values: npt.NDArray[Any], name: str) -> "Code":
     """Learn how the values of a column become numbers."""
     if isinstance(kind, Categorical):
-        return _Levels.fit(values, name)
+        return LevelCodes.fit(values, name)
     if isinstance(kind, Ordinal):
-        return _Levels({v: k for k, v in enumerate(kind.order)}, name)
+        return LevelCodes({v: k for k, v in enumerate(kind.order)}, name)
     if isinstance(kind, Datetime):
         seen = _dates(name, values)
         seen = seen[~np.isnat(seen)]
-        return partial(_days, name, seen.min() if seen.size else _EPOCH)
-    return partial(_numbers, name)
+        return DayCodes(name, seen.min() if seen.size else _EPOCH)
+    return NumberCodes(name)
 
 
 @final
 @dataclass(frozen=True)
-class _Levels:
+class LevelCodes:
     """Numbers of categories; a value that is none of them is -1, or refused where all are given."""
 
     numbers: Mapping[Any, int]
@@ -168,6 +165,7 @@ class _Levels:
 
     @classmethod
     def fit(cls, values: npt.NDArray[Any], name: str) -> Self:
+        """Number the distinct values (n,) in sorted order."""
         levels = sorted({v for v in set(_hashable(values)) if not is_missing(v)}, key=_rank)
         if len(levels) > MOST_LEVELS or len(levels) > max(FEW_LEVELS, len(values) / 2):
             what = "text" if isinstance(levels[-1], str) else "categories"
@@ -179,6 +177,7 @@ class _Levels:
         return cls({v: k for k, v in enumerate(levels)}, name, open=True)
 
     def __call__(self, values: npt.NDArray[Any]) -> Array:
+        """Look each value up."""
         items = _hashable(values)
         codes = {v: self._number(v) for v in set(items)}  # a NaN equals itself by identity
         out = np.fromiter((codes[v] for v in items), np.float64, len(items))
@@ -211,6 +210,34 @@ def _rank(value: Any) -> tuple[int, float, str]:
     return (1, 0.0, value) if isinstance(value, str) else (2, 0.0, str(value))
 
 
+@final
+@dataclass(frozen=True)
+class NumberCodes:
+    """Numbers as double precision; text is read, spans of time are in days."""
+
+    name: str
+
+    def __call__(self, values: npt.NDArray[Any]) -> Array:
+        """Read the values."""
+        return _numbers(self.name, values)
+
+
+@final
+@dataclass(frozen=True)
+class DayCodes:
+    """Days since ``origin``."""
+
+    name: str
+    origin: np.datetime64
+
+    def __call__(self, values: npt.NDArray[Any]) -> Array:
+        """Count days."""
+        return np.asarray((_dates(self.name, values) - self.origin) / _DAY, dtype=np.float64)
+
+
+Code = NumberCodes | LevelCodes | DayCodes
+
+
 def _numbers(name: str, values: npt.NDArray[Any]) -> Array:
     """Numbers as double precision; text is read, spans of time are in days."""
     kind = values.dtype.kind
@@ -240,11 +267,6 @@ def _numbers(name: str, values: npt.NDArray[Any]) -> Array:
                 "Categorical()"
             ) from error
     return out
-
-
-def _days(name: str, origin: np.datetime64, values: npt.NDArray[Any]) -> Array:
-    """Days since ``origin``."""
-    return np.asarray((_dates(name, values) - origin) / _DAY, dtype=np.float64)
 
 
 def _dates(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.datetime64]:

@@ -7,6 +7,7 @@ __all__ = [
     "IllConditionedWarning",
     "InputError",
     "MisspecificationWarning",
+    "ModelFileError",
     "SizeError",
     "SourceError",
     "TensorlaceError",
@@ -52,3 +53,7 @@ class ClusterError(TensorlaceError, RuntimeError):
 
 class CompilerError(TensorlaceError, RuntimeError):
     """The compiled engine cannot be built or loaded here."""
+
+
+class ModelFileError(TensorlaceError, OSError):
+    """A model cannot be saved, or a file is not a whole model that this version knows."""

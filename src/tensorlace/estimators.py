@@ -120,6 +120,8 @@ class TNKMRegressor(
         Laplace evidence ``log p(y | β, γ)`` for the standardised target, averaged over members.
     noise_precision_ : float
         Noise precision in units of y, averaged over members.
+    n_rows_ : int
+        Rows it was fitted to.
     n_iter_ : int
         Steps of the longest run.
     n_dropped_ : int

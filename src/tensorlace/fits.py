@@ -119,6 +119,7 @@ class FitsTables(ABC):
         precision = np.average([f.beta for f in fits], weights=self.weights_)
         precision = float(precision) / self.noise_.variance_factor
         self.noise_precision_ = precision / scale / scale
+        self.n_rows_ = int(table.n_rows)
         self.n_iter_ = max(f.n_steps for f in fits)
         self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
         self._background = gather_background(table)

@@ -134,7 +134,8 @@ class KernelMachine:
             if novel.any():
                 phi = [np.vstack([p, mask]) for p, mask in zip(phi, novel, strict=True)]
                 moved = [padded_cores(cores, unseen, k) for k, cores in enumerate(moved)]
-            return np.stack([predict(cores, phi) for cores in moved], axis=1)
+            draws = [predict(cores, phi) for cores in moved]
+            return np.stack(draws, axis=1) if draws else np.empty((u.shape[1], 0))
 
         return np.concatenate(self._map(work, X, threads))
 

@@ -141,7 +141,7 @@ def held_out(run: Runner) -> list[Trial]:
     left, tried = 0.45 * run.work, list[Trial]()
     larger = [*styles[:2], *enlarged(styles)]
     for number in range(_ROUNDS):  # larger and larger, as long as that is better
-        chosen = affordable(larger, n, run.width, 0.5 * left, at_least=not number, share=0.5)
+        chosen = affordable(larger, n, run.width, 0.6 * left, at_least=not number, share=0.6)
         new = run(chosen)
         if not new:
             break

@@ -1,0 +1,103 @@
+"""What commands say: tables and words for people, JSON for machines, bars on standard error."""
+
+import io
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+__all__ = ["bar", "count", "note", "number", "print_json", "say", "table"]
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print words on standard output."""
+    console = Console(highlight=False, markup=False)
+    for line in lines:
+        console.print(line)
+
+
+def note(line: str) -> None:
+    """Print a remark on standard error."""
+    print(line, file=sys.stderr)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+    """Print a table on standard output; numbers to the right."""
+    out = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
+    cells = [list(row) for row in rows]
+    for k, name in enumerate(header):
+        numbers = all(row[k][:1] in "0123456789-" for row in cells)
+        out.add_column(name, justify="right" if numbers and k else "left", overflow="fold")
+    for row in cells:
+        out.add_row(*row)
+    Console(highlight=False, markup=False).print(out)
+
+
+def count(n: int, what: str) -> str:
+    """Number and noun.
+
+    >>> count(1, "row"), count(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def number(x: float | None) -> str:
+    """Four digits, or a dash.
+
+    >>> number(1234.567), number(0.00012345), number(float("nan"))
+    ('1235', '0.0001234', '-')
+    """
+    if x is None or math.isnan(x):
+        return "-"
+    return f"{x:.4g}" if abs(x) < 1e4 or abs(x) >= 1e7 else f"{x:.0f}"
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print one JSON document; what is no finite number is null."""
+    print(json.dumps(_plain(content), ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+class _Steps(io.TextIOBase):
+    """Takes the lines that a verbose fit prints and moves a bar."""
+
+    _LINE = re.compile(r"\[tensorlace\] .*?(candidate|step) (\d+)/(\d+)")
+
+    def __init__(self, progress: Progress, task: Any) -> None:
+        self._progress, self._task = progress, task
+
+    def write(self, text: str) -> int:
+        for what, step, total in self._LINE.findall(text):
+            if what == "candidate":  # they come in any order
+                self._progress.update(self._task, total=int(total), advance=1)
+            else:
+                self._progress.update(self._task, total=int(total), completed=int(step))
+        return len(text)
+
+
+@contextmanager
+def bar(title: str) -> Iterator[None]:
+    """Show how far a verbose fit is, if standard error is a terminal."""
+    console = Console(file=sys.stderr)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task(title, total=None)
+        # rich takes hold of standard error too: what a fit prints there must not reach it
+        with redirect_stderr(_Steps(progress, task)):
+            yield
