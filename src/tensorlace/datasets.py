@@ -184,9 +184,13 @@ def _parse(text: str) -> Array:
     return np.array(rows, dtype=float)
 
 
-def _collection(folder: str, n_features: int, target: int | None = None) -> Origin:
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _collection(folder: str, n_features: int) -> Origin:
     url = f"{_COLLECTION}UCI_Datasets/{folder}/data/data.txt"
-    return Origin(url, n_features if target is None else target, tuple(range(n_features)))
+    return Origin(url, n_features, tuple(range(n_features)))
 
 
 def _archive(path: str, target: int, n_features: int, member: str = "") -> Origin:
@@ -196,56 +200,21 @@ def _archive(path: str, target: int, n_features: int, member: str = "") -> Origi
 
 UCI: dict[str, UciSet] = {
     "boston": UciSet(
-        tuple(
-            [
-                "CRIM",
-                "ZN",
-                "INDUS",
-                "CHAS",
-                "NOX",
-                "RM",
-                "AGE",
-                "DIS",
-                "RAD",
-                "TAX",
-                "PTRATIO",
-                "B",
-                "LSTAT",
-            ]
-        ),
+        _names("CRIM ZN INDUS CHAS NOX RM AGE DIS RAD TAX PTRATIO B LSTAT"),
         506,
         "832e894115c56dd24ec63848d4a3d9bd921d268d0be1bee2a8f4ee5ea318f5f7",
         (_archive("housing/housing.data", 13, 13), _collection("bostonHousing", 13)),
     ),
     "concrete": UciSet(
-        tuple(
-            [
-                "cement",
-                "slag",
-                "fly_ash",
-                "water",
-                "superplasticizer",
-                "coarse_aggregate",
-                "fine_aggregate",
-                "age",
-            ]
-        ),
+        _names("cement slag fly_ash water superplasticizer coarse_aggregate fine_aggregate age"),
         1030,
         "d0e2d2f0f50277624d7d00b98c4e8b66465e8d5f2f51738500552b8b10a4689b",
         (_collection("concrete", 8),),
     ),
     "energy": UciSet(
-        tuple(
-            [
-                "compactness",
-                "surface_area",
-                "wall_area",
-                "roof_area",
-                "height",
-                "orientation",
-                "glazing_area",
-                "glazing_distribution",
-            ]
+        _names(
+            "compactness surface_area wall_area roof_area height orientation "
+            "glazing_area glazing_distribution"
         ),
         768,
         "3563209cb65c108b72e6ee45f56f12e53c3f346f10b6b30a79ec5b7c0a0a1dd9",
@@ -258,26 +227,7 @@ UCI: dict[str, UciSet] = {
         (_collection("kin8nm", 8),),
     ),
     "naval": UciSet(
-        tuple(
-            [
-                "lp",
-                "v",
-                "GTT",
-                "GTn",
-                "GGn",
-                "Ts",
-                "Tp",
-                "T48",
-                "T1",
-                "T2",
-                "P48",
-                "P1",
-                "P2",
-                "Pexh",
-                "TIC",
-                "mf",
-            ]
-        ),
+        _names("lp v GTT GTn GGn Ts Tp T48 T1 T2 P48 P1 P2 Pexh TIC mf"),
         11_934,
         "b47c7849a1dd436e6fe44bbb9a1def99e35b4e9108b1936a1a00f7f32ce08584",
         (
@@ -298,20 +248,9 @@ UCI: dict[str, UciSet] = {
         (_collection("protein-tertiary-structure", 9), _archive("00265/CASP.csv", 0, 9)),
     ),
     "wine": UciSet(
-        tuple(
-            [
-                "fixed_acidity",
-                "volatile_acidity",
-                "citric_acid",
-                "residual_sugar",
-                "chlorides",
-                "free_sulfur_dioxide",
-                "total_sulfur_dioxide",
-                "density",
-                "pH",
-                "sulphates",
-                "alcohol",
-            ]
+        _names(
+            "fixed_acidity volatile_acidity citric_acid residual_sugar chlorides "
+            "free_sulfur_dioxide total_sulfur_dioxide density pH sulphates alcohol"
         ),
         1599,
         "d4f6a6d672e0ee31d41fdd93b4b58985b45a31f2f971499c18137c42229278ac",
@@ -321,15 +260,8 @@ UCI: dict[str, UciSet] = {
         ),
     ),
     "yacht": UciSet(
-        tuple(
-            [
-                "buoyancy",
-                "prismatic_coefficient",
-                "length_displacement",
-                "beam_draught",
-                "length_beam",
-                "froude",
-            ]
+        _names(
+            "buoyancy prismatic_coefficient length_displacement beam_draught length_beam froude"
         ),
         308,
         "ec08588637fd93582116a1ead33f0c1e787dae755168073608e030e5282a3f4e",
