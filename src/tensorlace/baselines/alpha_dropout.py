@@ -1,6 +1,7 @@
 """Variational alpha-dropout: dropout trained with a Rényi energy."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
@@ -10,11 +11,11 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from tensorlace.baselines.descent import descend, double, initial_layers, plain_steps
-from tensorlace.baselines.regressor import Array, Baseline
+from tensorlace.baselines.regressor import Array, Baseline, equal_mixture
 from tensorlace.metrics import nll
 from tensorlace.predictive import Mixture
 
-__all__ = ["AlphaDropout"]
+__all__ = ["AlphaDropout", "Energy"]
 
 
 @final
@@ -99,7 +100,7 @@ class AlphaDropout(Baseline):
         layers = initial_layers((X.shape[1], self.n_hidden, 1), rng)
         steps = plain_steps(len(X), self.epochs, self.batch_size, 2000, 12_000)
         (layers, log_tau), _ = descend(
-            partial_loss(self.alpha, self.n_masks),
+            Energy(self.alpha, self.n_masks),
             (layers, np.log(10.0)),
             (X, y),
             (rate, self.lengthscale**2, float(len(X))),
@@ -116,26 +117,21 @@ class AlphaDropout(Baseline):
 
     def _mixture(self, layers: Any, log_tau: float, rate: float, X: Array) -> Mixture:
         f = np.asarray(_draws(layers, X, rate, self._seed, self.n_draws))
-        noise = np.exp(-0.5 * log_tau)
-        return Mixture(f, 0.0, noise, np.full(self.n_draws, 1 / self.n_draws))
+        return equal_mixture(f, float(np.exp(-0.5 * log_tau)))
 
 
-class partial_loss:  # noqa: N801 - a function with two fixed arguments, equal when they are
-    """Energy for given alpha and number of masks; hashable, so that it is compiled once."""
+@final
+@dataclass(frozen=True)
+class Energy:
+    """The objective for an alpha and a number of masks; equal ones are compiled once."""
 
-    def __init__(self, alpha: float, n_masks: int) -> None:
-        self.fixed = (alpha, n_masks)
+    alpha: float
+    n_masks: int
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, partial_loss) and self.fixed == other.fixed
-
-    def __hash__(self) -> int:
-        return hash(self.fixed)
-
-    def __call__(self, parameters: Any, rows: Any, constants: Any, key: Any, progress: Any) -> Any:
+    def __call__(self, parameters: Any, rows: Any, constants: Any, key: Any, _progress: Any) -> Any:
         """Energy per row (Li & Gal 2017, eq. 10) and weight decay."""
         (layers, log_tau), (X, y), (rate, squared, n) = parameters, rows, constants
-        alpha, n_masks = self.fixed
+        alpha, n_masks = self.alpha, self.n_masks
         keys = jax.random.split(key, n_masks)
         f = jax.vmap(lambda k: _dropped(layers, X, rate, k, shared=False))(keys)  # (K, n)
         terms = -0.5 * alpha * jnp.exp(log_tau) * (y - f) ** 2

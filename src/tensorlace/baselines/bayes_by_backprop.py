@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tensorlace.baselines.descent import descend, double, initial_layers, plain_steps
-from tensorlace.baselines.regressor import Array, Baseline
+from tensorlace.baselines.regressor import Array, Baseline, equal_mixture
 from tensorlace.predictive import Mixture
 
 __all__ = ["BayesByBackprop"]
@@ -81,7 +81,7 @@ class BayesByBackprop(Baseline):
     @double
     def _predict(self, X: Array) -> Mixture:
         f = np.asarray(_draws(self._means, self._logs, X, self._seed, self.n_draws))
-        return Mixture(f, 0.0, self.noise_std_, np.full(self.n_draws, 1 / self.n_draws))
+        return equal_mixture(f, self.noise_std_)
 
 
 def _sampled_layer(X: Any, mean: Any, log: Any, key: Any) -> Any:
@@ -107,9 +107,7 @@ def _loss(parameters: Any, rows: Any, n: Any, key: Any, progress: Any) -> Any:
 
 def _divergence(means: Any, logs: Any) -> Any:
     """``KL(q || N(0, 1))`` over all weights."""
-    parts = jax.tree.map(
-        lambda m, l: 0.5 * jnp.sum(m**2 + jnp.exp(2 * l) - 2 * l - 1), means, logs
-    )
+    parts = jax.tree.map(lambda m, l: 0.5 * jnp.sum(m**2 + jnp.exp(2 * l) - 2 * l - 1), means, logs)
     return sum(jax.tree.leaves(parts))
 
 

@@ -83,14 +83,14 @@ class BTNKM(Baseline):
             rate = _rates(functions, squares)
             count = sum(s2.shape[0] for s2 in squares)
             terms = (_A0 + 0.5 * count) / (_B0 + 0.5 * rate)
-            functions = [
-                (_A0 + 0.5 * s2.shape[1]) / (_B0 + 0.5 * (s2 @ terms)) for s2 in squares
-            ]
+            functions = [(_A0 + 0.5 * s2.shape[1]) / (_B0 + 0.5 * (s2 @ terms)) for s2 in squares]
             old, tau = tau, _noise_precision(y, moments)
             keep = _worth_keeping(factors)
             if not keep.all():
                 factors, terms = [q.subset(keep) for q in factors], terms[keep]
-                moments = [_factor_moments(Phi, q) for Phi, q in zip(features, factors)]
+                moments = [
+                    _factor_moments(Phi, q) for Phi, q in zip(features, factors, strict=True)
+                ]
             elif k > 5 and abs(tau - old) < self.tol * tau:
                 break
         self._factors, self.noise_precision_ = tuple(factors), tau

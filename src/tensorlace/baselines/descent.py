@@ -5,7 +5,8 @@ JAX.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
+from itertools import pairwise
 from typing import Any, ParamSpec, TypeVar
 
 import jax
@@ -14,7 +15,8 @@ import numpy as np
 import optax
 
 __all__ = ["descend", "double", "initial_layers", "network", "plain_steps"]
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 Layers = list[tuple[Any, Any]]
 """Weights (fan_in, fan_out) and biases (fan_out,) of each layer."""
 
@@ -22,6 +24,7 @@ Layers = list[tuple[Any, Any]]
 def double(function: Callable[P, T]) -> Callable[P, T]:
     """Run a function with 64-bit JAX, and leave the setting of the program as it was."""
 
+    @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         with jax.enable_x64(True):
             return function(*args, **kwargs)
@@ -31,10 +34,7 @@ def double(function: Callable[P, T]) -> Callable[P, T]:
 
 def initial_layers(sizes: tuple[int, ...], rng: np.random.Generator) -> Layers:
     """Weights N(0, 1 / fan_in) and biases zero, for layers of the given sizes."""
-    return [
-        (rng.standard_normal((a, b)) / np.sqrt(a), np.zeros(b))
-        for a, b in zip(sizes[:-1], sizes[1:], strict=True)
-    ]
+    return [(rng.standard_normal((a, b)) / np.sqrt(a), np.zeros(b)) for a, b in pairwise(sizes)]
 
 
 def network(layers: Any, X: Any, activation: Callable[[Any], Any] = jnp.tanh) -> Any:

@@ -1,4 +1,4 @@
-"""Evidence of a Gaussian linear model, for every signal and noise variance after one eigensystem."""
+"""Evidence of a Gaussian linear model for every signal and noise variance, from one eigensystem."""
 
 import numpy as np
 from scipy.optimize import minimize

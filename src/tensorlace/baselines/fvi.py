@@ -26,8 +26,8 @@ class FVI(Baseline):
     """Function-space variational inference; a stand-in for Ma & Hernandez-Lobato (2021).
 
     No code of the original (a stochastic process generator) is public. This keeps its idea, a
-    bound with the divergence between functions rather than weights, in the linearised form: ``q(f)``
-    at points X is ``N(f_mu(X), J diag(s^2) J^T)`` for a tanh network, the prior is a Gaussian
+    bound with the divergence between functions, not weights, in the linearised form: ``q(f)`` at
+    points X is ``N(f_mu(X), J diag(s^2) J^T)`` for a tanh network, the prior is a Gaussian
     process with its hyperparameters by marginal likelihood, and the divergence is taken at random
     training rows and random points of the box around them, new in every step. Noise is learned.
 
@@ -93,7 +93,7 @@ class FVI(Baseline):
         return Normal(mean, np.sqrt(J**2 @ np.exp(2 * self._logs)), self.noise_std_)
 
 
-def _loss(parameters: Any, rows: Any, constants: Any, key: Any, progress: Any) -> Any:
+def _loss(parameters: Any, rows: Any, constants: Any, key: Any, _progress: Any) -> Any:
     """Negative bound per row: expected error in closed form, divergence at measurement points."""
     layers, logs, log_noise = parameters
     (X, y), (lengths, signal, (low, high), n) = rows, constants

@@ -84,7 +84,7 @@ class LaplaceBNN(Baseline):
             )
             theta = np.asarray(ravel_pytree(layers)[0])
             residual = y - np.asarray(network(layers, X))
-            G = sum(J.T @ J for J in _blocks(layers, X))
+            G = np.asarray(sum(J.T @ J for J in _blocks(layers, X)))
             lam = np.maximum(np.linalg.eigvalsh(G), 0.0)
             beta, gamma = precisions(
                 lam, float(residual @ residual), float(theta @ theta), len(y), (beta, gamma)
@@ -103,8 +103,8 @@ class LaplaceBNN(Baseline):
         return Normal(mean, np.sqrt(np.concatenate(squares)), self.noise_precision_**-0.5)
 
 
-def _loss(layers: Any, rows: Any, constants: Any, key: Any, progress: Any) -> Any:
-    """``|y - f|^2 / N + gamma / (beta N) |theta|^2``: the posterior, per row and in units 2/beta."""
+def _loss(layers: Any, rows: Any, constants: Any, _key: Any, _progress: Any) -> Any:
+    """``|y - f|^2 / N + gamma / (beta N) |theta|^2``: the posterior per row, in units 2/beta."""
     (X, y), (ridge, n) = rows, constants
     size = sum(jnp.sum(W**2) + jnp.sum(b**2) for W, b in layers)
     return jnp.mean((y - network(layers, X)) ** 2) + ridge * size / n

@@ -41,11 +41,13 @@ class MeanField:
 
     def balanced(self) -> Self:
         """Equal sizes of the factors of a term: same function, and the bound never falls."""
-        sizes = np.array([np.sum(m * m + s2, axis=0) for m, s2 in zip(self.means, self.variances)])
+        sizes = np.array(
+            [np.sum(m * m + s2, axis=0) for m, s2 in zip(self.means, self.variances, strict=True)]
+        )
         scale = np.sqrt(np.exp(np.log(sizes).mean(axis=0)) / sizes)  # (D, R), products are one
         return type(self)(
-            tuple(c * m for c, m in zip(scale, self.means)),
-            tuple(c * c * s2 for c, s2 in zip(scale, self.variances)),
+            tuple(c * m for c, m in zip(scale, self.means, strict=True)),
+            tuple(c * c * s2 for c, s2 in zip(scale, self.variances, strict=True)),
             self.beta,
             self.gamma,
             self.elbo,
@@ -161,9 +163,7 @@ def ascend(q: MeanField, features: Features, y: Array, max_iter: int, tol: float
 def _with_core(q: MeanField, features: Features, y: Array, d: int) -> MeanField:
     """Maximise the bound over means and variances of core d: linear in the means."""
     a = [Phi @ m for Phi, m in zip(features, q.means, strict=True)]
-    second = [
-        ak**2 + Phi**2 @ s2 for ak, Phi, s2 in zip(a, features, q.variances, strict=True)
-    ]
+    second = [ak**2 + Phi**2 @ s2 for ak, Phi, s2 in zip(a, features, q.variances, strict=True)]
     Phi, Z = features[d], others(a, d)
     extra = np.maximum(others(second, d) - Z * Z, 0.0)  # Var z_r: only on the diagonal in r
     I, R = q.means[d].shape

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tensorlace.predictive import Distribution
+from tensorlace.predictive import Distribution, Mixture
 
-__all__ = ["Array", "Baseline", "Scale", "UnitBox"]
+__all__ = ["Array", "Baseline", "Scale", "UnitBox", "equal_mixture"]
 Array = NDArray[np.float64]
 
 
@@ -91,3 +91,10 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):
     @abstractmethod
     def _predict(self, X: Array) -> Distribution:
         """Predictive distribution of standardised y for standardised X (n, D)."""
+
+
+def equal_mixture(functions: Array, noise_std: float) -> Mixture:
+    """Predictive of draws of the function (M, n) and one noise level."""
+    M = len(functions)
+    zero = np.zeros_like(functions)
+    return Mixture(functions, zero, zero + noise_std, np.full(M, 1 / M))
