@@ -72,7 +72,11 @@ class _Systems(Mapping[str, "type[Baseline]"]):
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    except ModuleNotFoundError as error:
+        hint = f"{name} needs {error.name}: pip install tensorlace[baselines]"
+        raise ModuleNotFoundError(hint, name=error.name) from error
 
 
 def __dir__() -> list[str]:

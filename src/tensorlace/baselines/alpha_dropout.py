@@ -42,6 +42,8 @@ class AlphaDropout(Baseline):
         Of the weight decay.
     epochs, learning_rate, batch_size : int, float, int
         Adam with a cosine schedule.
+    min_steps : int
+        Steps at least, and four times as many at most, whatever the epochs.
     random_state : int, RandomState or None
         First weights, batches, masks and the held-out rows.
 
@@ -69,6 +71,7 @@ class AlphaDropout(Baseline):
         epochs: int = 400,
         learning_rate: float = 1e-2,
         batch_size: int = 128,
+        min_steps: int = 2000,
         random_state: Any = None,
     ) -> None:
         self.n_hidden = n_hidden
@@ -80,6 +83,7 @@ class AlphaDropout(Baseline):
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.min_steps = min_steps
         self.random_state = random_state
 
     @double
@@ -98,7 +102,7 @@ class AlphaDropout(Baseline):
     def _train(self, X: Array, y: Array, rate: float, seed: int) -> tuple[Any, float]:
         rng = np.random.default_rng(seed)
         layers = initial_layers((X.shape[1], self.n_hidden, 1), rng)
-        steps = plain_steps(len(X), self.epochs, self.batch_size, 2000, 12_000)
+        steps = plain_steps(len(X), self.epochs, self.batch_size, self.min_steps)
         (layers, log_tau), _ = descend(
             Energy(self.alpha, self.n_masks),
             (layers, np.log(10.0)),

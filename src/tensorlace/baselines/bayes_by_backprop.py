@@ -30,6 +30,8 @@ class BayesByBackprop(Baseline):
         Units per layer.
     epochs, learning_rate, batch_size : int, float, int
         Adam with a cosine schedule.
+    min_steps : int
+        Steps at least, and four times as many at most, whatever the epochs.
     n_draws : int
         Networks in the predictive mixture.
     random_state : int, RandomState or None
@@ -49,6 +51,7 @@ class BayesByBackprop(Baseline):
         epochs: int = 200,
         learning_rate: float = 1e-2,
         batch_size: int = 2048,
+        min_steps: int = 5000,
         n_draws: int = 100,
         random_state: Any = None,
     ) -> None:
@@ -56,6 +59,7 @@ class BayesByBackprop(Baseline):
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.min_steps = min_steps
         self.n_draws = n_draws
         self.random_state = random_state
 
@@ -64,7 +68,7 @@ class BayesByBackprop(Baseline):
         sizes = (X.shape[1], *self.hidden, 1)
         means = initial_layers(sizes, rng)
         logs = [(np.full_like(W, np.log(0.02)), np.full_like(b, np.log(0.02))) for W, b in means]
-        steps = plain_steps(len(X), self.epochs, self.batch_size, 5000, 20_000)
+        steps = plain_steps(len(X), self.epochs, self.batch_size, self.min_steps)
         (means, logs, log_noise), _ = descend(
             _loss,
             (means, logs, np.log(0.3)),

@@ -45,9 +45,9 @@ def network(layers: Any, X: Any, activation: Callable[[Any], Any] = jnp.tanh) ->
     return (X @ W + b)[:, 0]
 
 
-def plain_steps(n_rows: int, epochs: int, batch: int, fewest: int, most: int) -> int:
-    """Steps for a number of epochs, within bounds."""
-    return int(np.clip(epochs * n_rows / min(batch, n_rows), fewest, most))
+def plain_steps(n_rows: int, epochs: int, batch: int, fewest: int) -> int:
+    """Steps for a number of epochs, between ``fewest`` and four times as many."""
+    return int(np.clip(epochs * n_rows / min(batch, n_rows), fewest, 4 * fewest))
 
 
 @partial(jax.jit, static_argnames=("loss", "steps", "batch", "rate"))

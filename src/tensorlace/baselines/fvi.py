@@ -37,6 +37,8 @@ class FVI(Baseline):
         Units per layer.
     epochs, learning_rate, batch_size : int, float, int
         Adam with a cosine schedule.
+    min_steps : int
+        Steps at least, and four times as many at most, whatever the epochs.
     hyper_rows : int
         Rows that the prior sees.
     random_state : int, RandomState or None
@@ -56,6 +58,7 @@ class FVI(Baseline):
         epochs: int = 400,
         learning_rate: float = 1e-2,
         batch_size: int = 128,
+        min_steps: int = 3000,
         hyper_rows: int = 1000,
         random_state: Any = None,
     ) -> None:
@@ -63,6 +66,7 @@ class FVI(Baseline):
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.min_steps = min_steps
         self.hyper_rows = hyper_rows
         self.random_state = random_state
 
@@ -72,7 +76,7 @@ class FVI(Baseline):
         layers = initial_layers((X.shape[1], *self.hidden, 1), rng)
         logs = np.full(sum(W.size + b.size for W, b in layers), np.log(0.02))
         box = (X.min(axis=0), X.max(axis=0))
-        steps = plain_steps(len(X), self.epochs, self.batch_size, 3000, 10_000)
+        steps = plain_steps(len(X), self.epochs, self.batch_size, self.min_steps)
         (layers, logs, log_noise), _ = descend(
             _loss,
             (layers, logs, np.log(0.3)),

@@ -41,6 +41,8 @@ class GWI(Baseline):
         Points Z: all rows up to this number, else the larger of ``2 sqrt(N)`` and half of it.
     epochs, learning_rate, batch_size : int, float, int
         Adam with a cosine schedule.
+    min_steps : int
+        Steps at least, and four times as many at most, whatever the epochs.
     random_state : int, RandomState or None
         First weights, Z, batches and the held-out rows.
 
@@ -64,6 +66,7 @@ class GWI(Baseline):
         epochs: int = 1000,
         learning_rate: float = 1e-2,
         batch_size: int = 1000,
+        min_steps: int = 1500,
         random_state: Any = None,
     ) -> None:
         self.hidden = hidden
@@ -71,6 +74,7 @@ class GWI(Baseline):
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.min_steps = min_steps
         self.random_state = random_state
 
     @double
@@ -88,7 +92,7 @@ class GWI(Baseline):
         start = cholesky(np.linalg.inv(np.eye(M) + A.T @ A / noise), lower=True)
         layers = initial_layers((X.shape[1], *self.hidden, 1), rng)
         norms = [(np.ones(n), np.zeros(n)) for n in self.hidden]
-        steps = plain_steps(len(X), self.epochs, self.batch_size, 2000, 6000)
+        steps = plain_steps(len(X), self.epochs, self.batch_size, self.min_steps)
         (mean, root), _ = descend(
             _loss,
             ((layers, norms), start),

@@ -32,6 +32,8 @@ class LaplaceBNN(Baseline):
         Units of the layer.
     epochs, learning_rate, batch_size : int, float, int
         Adam with a cosine schedule, per round.
+    min_steps : int
+        Steps at least, and four times as many at most, whatever the epochs.
     n_rounds : int
         Rounds of training and evidence.
     random_state : int, RandomState or None
@@ -56,6 +58,7 @@ class LaplaceBNN(Baseline):
         epochs: int = 500,
         learning_rate: float = 1e-2,
         batch_size: int = 512,
+        min_steps: int = 1000,
         n_rounds: int = 4,
         random_state: Any = None,
     ) -> None:
@@ -63,13 +66,14 @@ class LaplaceBNN(Baseline):
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.min_steps = min_steps
         self.n_rounds = n_rounds
         self.random_state = random_state
 
     @double
     def _fit(self, X: Array, y: Array, rng: np.random.Generator) -> None:
         layers: Any = initial_layers((X.shape[1], self.n_hidden, 1), rng)
-        steps = plain_steps(len(X), self.epochs, self.batch_size, 1000, 5000)
+        steps = plain_steps(len(X), self.epochs, self.batch_size, self.min_steps)
         beta, gamma = 10.0, 1.0
         for _ in range(self.n_rounds):
             layers, _ = descend(
