@@ -18,7 +18,7 @@ from tensorlace.predictive import Normal
 __all__ = ["FVI"]
 
 _JITTER = 1e-2
-_MEASURED = 32  # training rows, and as many points in the box
+_AWAY = 32  # points of the box, beside the rows of the batch, where functions are compared
 
 
 @final
@@ -28,8 +28,8 @@ class FVI(Baseline):
     No code of the original (a stochastic process generator) is public. This keeps its idea, a
     bound with the divergence between functions, not weights, in the linearised form: ``q(f)`` at
     points X is ``N(f_mu(X), J diag(s^2) J^T)`` for a tanh network, the prior is a Gaussian
-    process with its hyperparameters by marginal likelihood, and the divergence is taken at random
-    training rows and random points of the box around them, new in every step. Noise is learned.
+    process with its hyperparameters by marginal likelihood, and the divergence is taken at the rows
+    of the batch and random points of the box around all, new in every step. Noise is learned.
 
     Parameters
     ----------
@@ -101,21 +101,17 @@ def _loss(parameters: Any, rows: Any, constants: Any, key: Any, _progress: Any) 
     """Negative bound per row: expected error in closed form, divergence at measurement points."""
     layers, logs, log_noise = parameters
     (X, y), (lengths, signal, (low, high), n) = rows, constants
-    spread = jnp.exp(2 * logs)
-    f, J = network(layers, X), _jacobian(layers, X)
-    error = (y - f) ** 2 + J**2 @ spread
+    spread, n_batch = jnp.exp(2 * logs), len(X)
+    box = jax.random.uniform(key, (_AWAY, X.shape[1]), dtype=X.dtype)
+    M = jnp.concatenate([X, low + (high - low) * box])
+    f, J = network(layers, M), _jacobian(layers, M)
+    error = (y - f[:n_batch]) ** 2 + J[:n_batch] ** 2 @ spread
     fit = jnp.mean(log_noise + 0.5 * error / jnp.exp(2 * log_noise))
-    pick, place = jax.random.split(key)
-    m = min(_MEASURED, len(X))
-    near = X[jax.random.choice(pick, len(X), (m,), replace=False)]
-    far = low + (high - low) * jax.random.uniform(place, (m, X.shape[1]), dtype=X.dtype)
-    M = jnp.concatenate([near, far])
     scaled = M / lengths
     distances = jnp.sum((scaled[:, None] - scaled[None]) ** 2, axis=2)
-    nugget = _JITTER * jnp.eye(2 * m)
+    nugget = _JITTER * jnp.eye(len(M))
     K = signal * jnp.exp(-0.5 * distances) + nugget
-    g, G = network(layers, M), _jacobian(layers, M)
-    return fit + _divergence(g, (G * spread) @ G.T + nugget, K) / n
+    return fit + _divergence(f, (J * spread) @ J.T + nugget, K) / n
 
 
 def _divergence(mean: Any, Q: Any, K: Any) -> Any:
