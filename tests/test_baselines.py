@@ -75,19 +75,19 @@ SHORT = {
     "FVI": {"min_steps": 1000},
     "alpha=0.5": {"rates": (0.005,), "min_steps": 1000},
     "LA-BNN": {"n_rounds": 3},
-    "SP-BTN": {"sizes": ((4, 4),)},
 }
-# name: data, worst NLL, where the published figure or our measurement in standard units is.
-# One split varies by about 0.3 between seeds; the bound is what was measured plus that.
+# name: data, worst NLL in standardised units on one split. "Measured" is with the default training
+# and "published" in the same units; the bound leaves 0.2 to 0.5 for another platform's rounding,
+# and more where the training is shorter.
 REACHED = {
-    "GWI-DNN": ("yacht", -1.0),
-    "FVI": ("yacht", -1.0),
+    "GWI-DNN": ("yacht", -1.0),  # published -2.43 (chosen on test rows), measured -1.82
+    "FVI": ("yacht", -1.0),  # published -2.13, measured -1.90
     "BBB": ("yacht", -1.6),  # published -1.61, measured -2.31
-    "alpha=0.5": ("yacht", -1.0),
+    "alpha=0.5": ("yacht", -1.0),  # published -1.93, measured -1.97
     "Exact GP": ("yacht", -2.4),  # published -2.62, measured -2.92
-    "LA-BNN": ("boston", 0.36),  # about 0.34 with fixed decay, measured 0.22 (as printed: 2.10)
-    "MF-BTN": ("yacht", 0.31),  # about 0.31 by gradient, measured -0.60 (as printed: 1.38)
-    "SP-BTN": ("yacht", 0.0),  # measured -0.59 (as printed: 0.58)
+    "LA-BNN": ("boston", 0.36),  # 0.34 with a fixed prior, measured 0.22 (published: 2.10)
+    "MF-BTN": ("yacht", -0.3),  # 0.31 at rank 4 with 4 functions; measured -0.60 at 8 and 8
+    "SP-BTN": ("yacht", -0.3),  # measured -0.59 at 8 and 8, 0.31 at 4 and 4 (published: 0.58)
     "T-KRR": ("yacht", -0.5),  # measured -0.82
     "QTNM": ("yacht", -0.9),  # measured -1.26
     "TN-GPR": ("yacht", -1.1),  # measured -1.49

@@ -22,8 +22,9 @@ def log_evidence(s: float, v: float, lam: Array, c: Array, yy: float, n: int) ->
 
     Examples
     --------
-    >>> log_evidence(2.0, 0.5, np.array([4.0]), np.array([2.0]), 1.0, 1)  # A = [[2]], y = [1]
-    -2.047...
+    >>> A, y = 2.0, 1.0
+    >>> round(log_evidence(2.0, 0.5, np.array([A * A]), np.array([A * y]), y * y, 1), 4)
+    -2.0478
     """
     d = v + s * lam
     logdet = np.log(d).sum() + (n - len(lam)) * np.log(v)
