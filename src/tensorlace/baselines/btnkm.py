@@ -46,8 +46,8 @@ class BTNKM(Baseline):
     Examples
     --------
     >>> X = np.linspace(-2, 2, 60)[:, None]
-    >>> model = BTNKM(n_basis=4, max_rank=3, random_state=0).fit(X, X[:, 0] ** 2)
-    >>> bool(abs(model.predict([[1.0]])[0] - 1.0) < 0.05)
+    >>> model = BTNKM(max_rank=3, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(abs(model.predict([[1.0]])[0] - np.sin(1.0)) < 0.1)
     True
     """
 

@@ -49,8 +49,8 @@ class StructuredBTN(Baseline):
     Examples
     --------
     >>> X = np.linspace(-2, 2, 60)[:, None]
-    >>> model = StructuredBTN(sizes=[(2, 4)], random_state=0).fit(X, X[:, 0] ** 2)
-    >>> bool(abs(model.predict([[1.0]])[0] - 1.0) < 0.1)
+    >>> model = StructuredBTN(sizes=[(3, 6)], random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(abs(model.predict([[1.0]])[0] - np.sin(1.0)) < 0.1)
     True
     """
 
