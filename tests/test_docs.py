@@ -70,7 +70,18 @@ ORDER = [
     *("encoding", "tables", "effects", "overview", "explanations", "effects_display"),
     *("reporting", "training", "fits", "predictions", "calibration", "estimators", "displays"),
     *("grids", "folds", "cross_validation"),
-    *("conformity", "sealed", "codec", "records", "model_file", "demo", "cli"),
+    *(
+        "conformity",
+        "sealed",
+        "codec",
+        "records",
+        "model_file",
+        "datasets",
+        "baselines",
+        "experiments",
+        "demo",
+        "cli",
+    ),
 ]
 
 

@@ -1,0 +1,94 @@
+"""Squared-exponential kernels and their hyperparameters by marginal likelihood."""
+
+from dataclasses import dataclass, replace
+from typing import Self, final
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+
+from tensorlace.baselines.regressor import Array
+
+__all__ = ["SquaredExponential", "log_likelihood", "most_likely"]
+
+# where the logarithms of the hyperparameters may be
+_LENGTHS, _SIGNALS, _NOISES = np.log([(1e-2, 1e3), (1e-4, 1e4), (1e-8, 1e1)])
+
+
+@final
+@dataclass(frozen=True)
+class SquaredExponential:
+    """``k(x, z) = signal exp(-|(x - z) / lengths|^2 / 2)`` and the variance of the noise."""
+
+    lengths: Array
+    signal: float
+    noise: float
+
+    def __call__(self, X: Array, Z: Array) -> Array:
+        """Covariances of the function at X (n, D) and Z (m, D), shape (n, m)."""
+        distances = cdist(X / self.lengths, Z / self.lengths, "sqeuclidean")
+        return np.asarray(self.signal * np.exp(-0.5 * distances))
+
+    def stretched(self, factor: float) -> Self:
+        """All lengths times a factor."""
+        return replace(self, lengths=factor * self.lengths)
+
+
+def most_likely(
+    X: Array,
+    y: Array,
+    rng: np.random.Generator,
+    max_rows: int,
+    noises: tuple[float, ...] = (1e-1, 1e-3),
+    ard: bool = True,
+) -> SquaredExponential:
+    """Hyperparameters of greatest marginal likelihood on at most ``max_rows`` rows of X, y.
+
+    One run of L-BFGS from each initial noise variance: from one start alone, small noise-free
+    tables are often explained as noise.
+    """
+    few = rng.permutation(len(X))[:max_rows]
+    X, y = X[few], y[few]
+    n_lengths = X.shape[1] if ard else 1
+    bounds = [_LENGTHS] * n_lengths + [_SIGNALS, _NOISES]
+
+    def negative(theta: Array) -> tuple[float, Array]:
+        value, slope = log_likelihood(theta, X, y)
+        return -value, -slope
+
+    best = None
+    for noise in noises:
+        start = np.append(np.zeros(n_lengths + 1), np.log(noise))
+        run = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        best = run if best is None or run.fun < best.fun else best
+    assert best is not None
+    lengths = np.broadcast_to(np.exp(best.x[:-2]), X.shape[1]).copy()
+    return SquaredExponential(lengths, float(np.exp(best.x[-2])), float(np.exp(best.x[-1])))
+
+
+def log_likelihood(theta: Array, X: Array, y: Array) -> tuple[float, Array]:
+    """``log N(y | 0, K + noise I)`` and its gradient by theta = logs of lengths, signal, noise.
+
+    One length is for all columns. ``dL = tr((a a^T - C^-1) dC) / 2`` with ``C a = y`` (Rasmussen &
+    Williams, eq. 5.9); the sums over squared differences are taken without an (n, n, D) array.
+    """
+    lengths, signal, noise = np.exp(theta[:-2]), float(np.exp(theta[-2])), float(np.exp(theta[-1]))
+    n = len(y)
+    K = SquaredExponential(np.broadcast_to(lengths, X.shape[1]), signal, noise)(X, X)
+    C = K.copy()
+    C.flat[:: n + 1] += noise + 1e-10
+    L, failed = lapack.dpotrf(C, lower=1, clean=1, overwrite_a=1)
+    if failed:
+        return -1e25, np.zeros_like(theta)
+    a, _ = lapack.dpotrs(L, y, lower=1)
+    value = -0.5 * float(y @ a) - float(np.log(np.diagonal(L)).sum()) - 0.5 * n * np.log(2 * np.pi)
+    inverse, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    by_noise = 0.5 * noise * (float(a @ a) - float(np.trace(inverse)))
+    W = (np.outer(a, a) - inverse) * K
+    # sum_ij W_ij (x_i - x_j)^2 = 2 sum_i x_i^2 w_i - 2 x^T W x, column by column
+    squares = 2 * (X**2).T @ W.sum(axis=1) - 2 * np.sum(X * (W @ X), axis=0)
+    by_length = 0.5 * squares / lengths**2
+    by_length = by_length if len(lengths) == X.shape[1] else by_length.sum(keepdims=True)
+    return value, np.concatenate([by_length, [0.5 * float(W.sum()), by_noise]])
