@@ -36,7 +36,7 @@ demo: $(VENV)/.demo ## Fit two data sets, print a table, save a figure in out/
 	$(BIN)/python -m tensorlace.demo
 
 test: $(VENV)/.test lint ## Lint and run the whole suite
-	$(BIN)/python -m pytest -q --durations=8
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=8
 
 lint: $(VENV)/.test ## ruff and mypy
 	$(BIN)/ruff check .
