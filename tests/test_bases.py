@@ -325,7 +325,7 @@ DEFINITIONS = [
 ]
 
 
-@pytest.mark.parametrize(("basis", "f"), DEFINITIONS, ids=lambda v: repr(v)[:40])
+@pytest.mark.parametrize(("basis", "f"), DEFINITIONS, ids=lambda v: repr(v).split(" at 0x")[0][:40])
 def test_definition(basis, f):
     u = points(basis, 23)
     expected = exact(f, basis.n, u)

@@ -560,7 +560,7 @@ def load_copy(model):
         *(pd.Timestamp(1, unit="ns"), {1}, range(3), len, object(), np.float64, datetime.time(3)),
         np.random.RandomState(np.random.PCG64(0)),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_values_that_no_file_holds(value):
     with pytest.raises(ModelFileError, match=r"x is .*, which a model file cannot hold"):
@@ -586,7 +586,7 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda v: repr(v)[:30])
+@pytest.mark.parametrize("value", VALUES, ids=named)
 def test_values_come_back(value):
     encoder = Encoder(CLASSES)
     node = strict_json(json.dumps({"x": encoder.encode(value, "x")}).encode(), "test")["x"]

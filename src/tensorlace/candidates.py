@@ -93,6 +93,12 @@ _STYLES: list[tuple[str, float | None, bool, bool]] = [
 _STYLE_WEIGHT = 0.7
 _LARGEST = (40, 24)
 
+TIMES = ((2.0, 1.0), (1.0, 1.6), (1.5, 1.5), (3.0, 1.0), (2.0, 2.0))
+"""How much larger in rank and in functions: leaps where fits are quick, ..."""
+
+STEPWISE = ((1.5, 1.0), (1.0, 1.4), (2.0, 1.0), (1.4, 1.4), (2.0, 1.4))
+"""... steps where they are dear."""
+
 STEPS, FINAL_STEPS = 45.0, 14.0
 """Solver steps of a fit from nothing, and of one that begins where another ended."""
 
@@ -170,10 +176,12 @@ def affordable(
     return chosen
 
 
-def enlarged(best: Sequence[Candidate]) -> list[Candidate]:
+def enlarged(
+    best: Sequence[Candidate], times: Sequence[tuple[float, float]] = TIMES
+) -> list[Candidate]:
     """Larger models in the styles that did best: more terms, more functions, then both."""
     larger = []
-    for rank_times, basis_times in ((2.0, 1.0), (1.0, 1.6), (1.5, 1.5), (3.0, 1.0), (2.0, 2.0)):
+    for rank_times, basis_times in times:
         for c in best:
             rank = min(round(c.rank * rank_times), max(_LARGEST[0], c.rank))
             n_basis = min(round(c.n_basis * basis_times), max(_LARGEST[1], c.n_basis))

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tensorlace.candidates import Candidate, Width, affordable, cost, enlarged, plan
+from tensorlace.candidates import STEPWISE, Candidate, Width, affordable, cost, enlarged, plan
 from tensorlace.config import Config
 from tensorlace.noise import KINDS
 from tensorlace.rows import MEMORY_BUDGET
@@ -18,7 +18,7 @@ __all__ = ["Runner", "Task", "cross_validated", "held_out"]
 FIRST_ROWS = 2000
 """Rows that the first candidates are fitted to where a part is held out."""
 
-_STYLES_KEPT, _ROUNDS = 4, 4
+_STYLES_KEPT, _ROUNDS = 4, 5
 
 
 @final
@@ -137,17 +137,17 @@ def held_out(run: Runner) -> list[Trial]:
     small = replace(run.trials, parts=[(part_of(train, FIRST_ROWS), held)])
     n = int(train.sum())
     first = run(plan(FIRST_ROWS, run.width, 0.15 * run.work), small)
-    styles = _styles(run.best(first), _STYLES_KEPT)
-    left, tried = 0.45 * run.work, list[Trial]()
-    larger = [*styles[:2], *enlarged(styles)]
+    styles = _styles(run.best(first), 3)
+    left, tried = 0.5 * run.work, list[Trial]()
+    larger = [*styles[:1], *enlarged(styles, STEPWISE)]
     for number in range(_ROUNDS):  # larger and larger, as long as that is better
-        chosen = affordable(larger, n, run.width, 0.6 * left, at_least=not number, share=0.6)
+        chosen = affordable(larger, n, run.width, 0.5 * left, at_least=not number, share=0.5)
         new = run(chosen)
         if not new:
             break
         left -= sum(cost(c, run.width, n) for c in chosen)
         tried += new
-        larger = enlarged(_styles(run.best(tried), 2))
+        larger = enlarged(_styles(run.best(tried), 2), STEPWISE)
         if run.best(tried)[0] not in new:
             break
     return tried

@@ -45,7 +45,7 @@ from tensorlace.trials import (
 
 __all__ = ["search"]
 
-SEARCH_ROWS = 9000
+SEARCH_ROWS = 6500
 """Rows that candidates are fitted to; the members that are chosen see all rows."""
 
 FEW_ROWS = 2500
