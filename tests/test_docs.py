@@ -55,6 +55,7 @@ ORDER = [
         "search",
     ),
     *("encoding", "tables", "reporting", "training", "fits", "predictions", "estimators", "demo"),
+    "experiments",
 ]
 
 
