@@ -53,12 +53,12 @@ def critical_difference(order: Ranking) -> str:
         parts.append(_line(x(rank), y, edge, y))
         anchor = "start" if first else "end"
         parts.append(_text(edge, y - 4, f"{name} {rank:.2f}", anchor))
-    y, reach = 48.0, 0
+    bar, reach = 48.0, 0
     for j in range(k):
         end = max(i for i in range(k) if order.ranks[i] - order.ranks[j] <= order.critical)
         if end > max(j, reach):
-            parts.append(_line(x(order.ranks[j]) - 3, y, x(order.ranks[end]) + 3, y, 4))
-            y, reach = y + 6, end
+            parts.append(_line(x(order.ranks[j]) - 3, bar, x(order.ranks[end]) + 3, bar, 4))
+            bar, reach = bar + 6, end
     return _svg(width, height, parts, "critical difference")
 
 
