@@ -35,7 +35,7 @@ def ranks(records: Sequence[Record], sets: Sequence[str]) -> str:
 
 def critical_difference(order: Ranking) -> str:
     """The diagram of Demšar (2006)."""
-    k, width, left, right = len(order.systems), 720, 40.0, 680.0
+    k, width, left, right = len(order.systems), 720, 230.0, 490.0
     height = 70 + 22 * math.ceil(k / 2) + 12
 
     def x(rank: float) -> float:
@@ -48,11 +48,11 @@ def critical_difference(order: Ranking) -> str:
     for j, (name, rank) in enumerate(zip(order.systems, order.ranks, strict=True)):
         first = j < half
         y = 72 + 22 * (j if first else k - 1 - j)
-        edge = left - 30 if first else right + 30
+        edge = left - 14 if first else right + 14
         parts.append(_line(x(rank), 40, x(rank), y))
         parts.append(_line(x(rank), y, edge, y))
-        anchor = "start" if first else "end"
-        parts.append(_text(edge, y - 4, f"{name} {rank:.2f}", anchor))
+        side, anchor = (-6, "end") if first else (6, "start")
+        parts.append(_text(edge + side, y + 4, f"{name} {rank:.2f}", anchor))
     bar, reach = 48.0, 0
     for j in range(k):
         end = max(i for i in range(k) if order.ranks[i] - order.ranks[j] <= order.critical)

@@ -76,7 +76,8 @@ def scores(records: Sequence[Record], sets: Sequence[str], score: str) -> str:
             s: {split: loss(score, v) for split, v in of_split.items()}
             for s, of_split in of_system.items()
         }
-        best, good = contenders(losses) if losses else ("", set())
+        compared = len(losses) > 1 and score != "wcpi95"  # narrow is no virtue in itself
+        best, good = contenders(losses) if compared else ("", set())
         cells = []
         for system in systems:
             values = list(of_system.get(system, {}).values())
