@@ -55,7 +55,7 @@ ORDER = [
         "search",
     ),
     *("encoding", "tables", "reporting", "training", "fits", "predictions", "estimators", "demo"),
-    "experiments",
+    *("tensor_train", "baselines", "experiments"),
 ]
 
 

@@ -16,7 +16,7 @@ STYLE: Any = {
 }
 
 
-def figure(n_rows: int, n_columns: int, *, share_y: bool = False) -> tuple[Any, Any]:
+def figure(n_rows: int, n_columns: int) -> tuple[Any, Any]:
     """A figure with panels (n_rows, n_columns)."""
     import matplotlib as mpl
 
@@ -25,9 +25,7 @@ def figure(n_rows: int, n_columns: int, *, share_y: bool = False) -> tuple[Any, 
 
     plt.rcParams.update(STYLE)
     size = (3.0 * n_columns + 0.4, 2.6 * n_rows + 0.2)
-    return plt.subplots(
-        n_rows, n_columns, figsize=size, squeeze=False, sharey=share_y, layout="constrained"
-    )
+    return plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained")
 
 
 def save(drawn: Any, path: Path) -> Path:

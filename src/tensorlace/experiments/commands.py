@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--systems", type=_words(), help="names with commas, or all")
     parser.add_argument("--sets", type=_words(SETS), help="names with commas")
     parser.add_argument("--splits", type=_splits, help="5 for 1 to 5, or 2,3 or 4-6")
-    parser.add_argument("--jobs", type=_whole, default=1, help="processes")
+    parser.add_argument("--jobs", type=_whole, default=1, help="processes; 0: in this one")
     parser.add_argument("--data", help="directory of the sets; default TENSORLACE_DATA")
     parser.add_argument("--results", default="results/experiments", help="directory to write to")
     parser.add_argument("--quick", action="store_true", help="a taste in minutes")
@@ -101,8 +101,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _whole(text: str) -> int:
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not a number of at least 1")
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is less than 0")
     return number
 
 

@@ -23,8 +23,8 @@ __all__ = ["EXPERIMENT", "Cubic", "sample"]
 NOISE = 3.0
 RANK, N_BASIS = 2, 4
 GRID = np.linspace(-6.0, 6.0, 121)
-PAPER_NAMES = {"tnkm": "LA-TNKM", "gp": "GP", "la-bnn": "LA-BNN"}
-PAPER_NAMES |= {"mf-btn": "MF-BTN", "sp-btn": "SP-BTN"}
+PAPER_NAMES = {"tnkm": "LA-TNKM", "gp": "GP"}
+OTHERS = ("LA-BNN", "MF-BTN", "SP-BTN")
 
 
 def sample(seed: int) -> tuple[Array, Array, Array, Array]:
@@ -44,7 +44,7 @@ class Cubic(Experiment):
 
     def cells(self, options: Options) -> list[Cell]:
         """Ours by both procedures, the Gaussian process, and other systems if they are there."""
-        others = tuple(name for name in ("la-bnn", "mf-btn", "sp-btn") if name in baselines())
+        others = tuple(name for name in OTHERS if name in baselines())
         systems = options.systems or ("tnkm", "gp", *others)
         protocols = options.protocols or ("published", "corrected")
         return [
@@ -84,25 +84,34 @@ class Cubic(Experiment):
         return markdown(["system", "procedure", "drawings", *SCORES.values()], rows)
 
     def figures(self, records: Sequence[Record], directory: Path) -> list[Path]:
-        """Bands of two standard deviations on the first drawing."""
+        """Bands of two standard deviations on the first drawing; below, what differs from x³."""
         first = min((r["split"] for r in records), default=None)
         shown = [r for r in records if r["split"] == first]
         if not shown:
             return []
         from tensorlace.experiments.charts import figure, save
 
-        drawn, panels = figure(1, len(shown), share_y=True)
-        for panel, record in zip(panels[0], shown, strict=True):
+        drawn, panels = figure(2, len(shown))
+        for column, record in enumerate(shown):
             x, mean, std = (np.array(record["curve"][k]) for k in ("x", "mean", "std"))
-            panel.fill_between(x, mean - 2 * std, mean + 2 * std, color="C0", alpha=0.2, lw=0)
-            panel.plot(x, x**3, "k--", lw=1, label="x³")
-            panel.plot(x, mean, color="C0", label="mean, 2 std")
-            panel.plot(record["train"]["x"], record["train"]["y"], "k.", ms=4, label="data")
+            at, y = (np.array(record["train"][k]) for k in ("x", "y"))
+            for panel, truth, truth_at in (
+                (panels[0][column], 0.0 * x, 0.0 * at),
+                (panels[1][column], x**3, at**3),
+            ):
+                low, high = mean - truth - 2 * std, mean - truth + 2 * std
+                panel.fill_between(x, low, high, color="C0", alpha=0.2, lw=0)
+                panel.plot(x, x**3 - truth, "k--", lw=1, label="x³")
+                panel.plot(x, mean - truth, color="C0", label="mean, 2 std")
+                panel.plot(at, y - truth_at, "k.", ms=4, label="data")
+                panel.set_xlabel("x")
             name = PAPER_NAMES.get(record["system"], record["system"])
-            panel.set_title(f"{name}, {record['protocol']}", fontsize=9)
-            panel.set_xlabel("x")
-            panel.set_ylim(-220, 220)
+            panels[0][column].set_title(f"{name}, {record['protocol']}", fontsize=9)
+            panels[0][column].set_ylim(-220, 220)
+            panels[1][column].set_ylim(-35, 35)
         panels[0][0].legend(fontsize=8, frameon=False, loc="upper left")
+        panels[0][0].set_ylabel("y")
+        panels[1][0].set_ylabel("y - x³")
         return [save(drawn, directory / "cubic.svg")]
 
 

@@ -75,7 +75,7 @@ def run(
     records: Records,
     *,
     data: str | None = None,
-    jobs: int = 1,
+    jobs: int = 0,
     fresh: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> int:
@@ -90,7 +90,8 @@ def run(
     data : str, optional
         Directory of the sets.
     jobs : int
-        Processes. With one, the work is done in this process.
+        Processes at a time, a fresh one for every cell, so that its peak memory is its own. With 0
+        the work is done in this process.
     fresh : bool
         Work on finished cells again.
     tell : callable, optional
@@ -117,14 +118,14 @@ def run(
 def _outcomes(
     work: Callable[[Cell], Record], todo: Sequence[Cell], jobs: int
 ) -> Iterator[tuple[Cell, Record | Exception]]:
-    if jobs == 1:
+    if jobs == 0:
         for cell in todo:
             try:
                 yield cell, work(cell)
             except Exception as error:  # one bad cell should not cost the others
                 yield cell, error
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
         futures = {pool.submit(work, cell): cell for cell in todo}
         try:
             for future in as_completed(futures):

@@ -40,7 +40,8 @@ def baselines() -> Mapping[str, type]:
     """The other systems by name; none if they are not installed."""
     if find_spec("tensorlace.baselines") is None:
         return {}
-    found: Mapping[str, type] = import_module("tensorlace.baselines").SYSTEMS
+    module = import_module("tensorlace.baselines")
+    found: Mapping[str, type] = getattr(module, "SYSTEMS", {})
     return found
 
 
