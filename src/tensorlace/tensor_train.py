@@ -140,7 +140,7 @@ def als(
         A = design(left[d], phi[d], right[d])
         G = A @ A.T
         G[np.diag_indices_from(G)] += ridge
-        v: Array = np.linalg.solve(G, A @ y)
+        v = np.linalg.solve(G, A @ y).astype(np.float64, copy=False)
         cores = (*cores[:d], v.reshape(cores[d].shape), *cores[d + 1 :])
         history.append(float(np.sum((y - v @ A) ** 2) + ridge * (v @ v)))
     return cores, history

@@ -157,9 +157,12 @@ def measured(experiment: Experiment, cell: Cell, data: str | None = None) -> Rec
 
 
 def _versions() -> dict[str, str]:
-    from tensorlace import __version__
+    import tensorlace
 
-    return {"tensorlace": __version__, **{package: version(package) for package in PACKAGES}}
+    return {
+        "tensorlace": tensorlace.__version__,
+        **{package: version(package) for package in PACKAGES},
+    }
 
 
 def _reset_peak() -> float | None:
