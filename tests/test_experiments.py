@@ -396,13 +396,16 @@ def test_complexity_counts_bytes():
 
 def test_commands_from_end_to_end(directory, tmp_path, capsys, monkeypatch):
     """Every experiment on a tiny set, the page last; then again, when nothing is left to do."""
-    monkeypatch.setattr(published, "SIZES", (2, 4))
+    monkeypatch.setattr(published, "SIZES", (2,))
+    monkeypatch.setattr(corrected, "STARTS", 1)
+    monkeypatch.setattr(equal_size, "SWEEPS", 10)
+    monkeypatch.setattr(equal_size.compare, "__defaults__", ((2, 3),))
     monkeypatch.setattr(ablation, "RANK", 2)
     monkeypatch.setattr(ablation.curve, "__kwdefaults__", {"linearized": True, "size": (2, 3)})
     monkeypatch.setattr(complexity, "QUICK", {"N": 64, "D": 2, "I": 2, "R": 1})
     monkeypatch.setattr(complexity, "FACTORS", (1, 2))
     results = tmp_path / "results"
-    how = ["--quick", "--data", str(directory), "--results", str(results), "--splits", "2"]
+    how = ["--quick", "--data", str(directory), "--results", str(results), "--splits", "1"]
     how += ["--jobs", "0"]
     names = [name for name in NAMES if name != "page"]
     assert main([*names, "page", *how]) == 0
