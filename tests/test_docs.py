@@ -76,6 +76,7 @@ ORDER = [
         "codec",
         "records",
         "model_file",
+        "tensor_train",
         "datasets",
         "baselines",
         "experiments",

@@ -38,6 +38,12 @@ from tensorlace.conformity import conforms, hints
 from tensorlace.records import ATTRIBUTES, CLASSES, check_model
 from tensorlace.sealed import seal, strict_json, unseal
 
+
+def named(value):
+    """Name of a case that does not change from run to run."""
+    return repr(value).split(" at 0x")[0][:30]
+
+
 N = 40
 rng = np.random.default_rng(0)
 X = rng.uniform(-2, 3, size=(N, 3))

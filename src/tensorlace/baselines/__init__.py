@@ -32,6 +32,7 @@ _TABLE = (
     ("QTNM", "QTNM", "qtnm"),
     ("TN-GPR", "TNGPR", "tngpr"),
     ("BTN-KM", "BTNKM", "btnkm"),
+    ("LA-TTKM", "TTRegressor", "tensor_train"),
 )
 _MODULES = {cls: module for _, cls, module in _TABLE}
 
@@ -49,6 +50,7 @@ __all__ = [
     "LaplaceBNN",
     "MeanFieldBTN",
     "StructuredBTN",
+    "TTRegressor",
 ]
 
 

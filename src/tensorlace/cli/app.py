@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from tensorlace.cli import compare, demo, evaluate, fit, inspect, predict, schema
+from tensorlace.cli import compare, demo, evaluate, fit, inspect, predict, reproduce, schema
 
 __all__ = ["app", "run"]
 
@@ -92,10 +92,16 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "inspect": inspect.inspect,
     "schema": schema.schema,
     "demo": demo.demo,
+    "reproduce": reproduce.reproduce,
 }
 
 for _name, _command in _COMMANDS.items():
-    app.command(_name, no_args_is_help=_name != "demo")(_guarded(_command))
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+    app.command(
+        _name,
+        no_args_is_help=_name not in ("demo", "reproduce"),
+        context_settings=settings if _name == "reproduce" else None,
+    )(_guarded(_command))
 
 
 def run() -> None:

@@ -1,0 +1,142 @@
+"""Inline SVG of the page: ranks, calibration, costs. Strings only, no plotting library."""
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from tensorlace.experiments.markup import html_table, markdown
+from tensorlace.experiments.records import Record
+from tensorlace.experiments.statistics import Ranking, ranking
+from tensorlace.experiments.systems import LEVELS
+from tensorlace.experiments.tables import grouped, label, number
+
+__all__ = ["calibration", "costs", "critical_difference", "ranks"]
+
+COLOURS = ("#1b5e9e", "#c44e52", "#55a868", "#dd8452", "#8172b3", "#937860", "#da8bc3", "#8c8c8c")
+
+
+def ranks(records: Sequence[Record], sets: Sequence[str]) -> str:
+    """Critical-difference diagram of the mean NLL over the sets that all systems have."""
+    found = grouped(records, "nll")
+    systems = list(dict.fromkeys(label(r) for r in records))
+    common = [s for s in sets if all(system in found.get(s, {}) for system in systems)]
+    if len(systems) < 2 or len(common) < 2:
+        return ""
+    scores = np.array([[np.mean(list(found[s][k].values())) for k in systems] for s in common])
+    order = ranking(systems, scores)
+    return (
+        f"<h3>Ranks over {len(common)} sets</h3><p>Mean rank by NLL; Friedman's test that all are "
+        f"alike: p = {order.p:.2g}. Systems joined by a bar differ by less than Nemenyi's critical "
+        f"difference, {order.critical:.2f}.</p>{critical_difference(order)}"
+    )
+
+
+def critical_difference(order: Ranking) -> str:
+    """The diagram of Demšar (2006)."""
+    k, width, left, right = len(order.systems), 720, 230.0, 490.0
+    height = 70 + 22 * math.ceil(k / 2) + 12
+
+    def x(rank: float) -> float:
+        return left + (right - left) * (rank - 1) / max(k - 1, 1)
+
+    parts = [_line(left, 40, right, 40)]
+    for tick in range(1, k + 1):
+        parts += [_line(x(tick), 36, x(tick), 40), _text(x(tick), 30, str(tick), "middle")]
+    half = math.ceil(k / 2)
+    for j, (name, rank) in enumerate(zip(order.systems, order.ranks, strict=True)):
+        first = j < half
+        y = 72 + 22 * (j if first else k - 1 - j)
+        edge = left - 14 if first else right + 14
+        parts.append(_line(x(rank), 40, x(rank), y))
+        parts.append(_line(x(rank), y, edge, y))
+        side, anchor = (-6, "end") if first else (6, "start")
+        parts.append(_text(edge + side, y + 4, f"{name} {rank:.2f}", anchor))
+    bar, reach = 48.0, 0
+    for j in range(k):
+        end = max(i for i in range(k) if order.ranks[i] - order.ranks[j] <= order.critical)
+        if end > max(j, reach):
+            parts.append(_line(x(order.ranks[j]) - 3, bar, x(order.ranks[end]) + 3, bar, 4))
+            bar, reach = bar + 6, end
+    return _svg(width, height, parts, "critical difference")
+
+
+def calibration(records: Sequence[Record], sets: Sequence[str]) -> str:
+    """Empirical over nominal coverage, a panel per set, mean over splits."""
+    systems = list(dict.fromkeys(label(r) for r in records))
+    panels = []
+    for name in sets:
+        parts = [_line(30, 180, 200, 10, 1, "#999", dash=True)]
+        parts += [_line(30, 180, 200, 180), _line(30, 180, 30, 10)]
+        parts += [_text(115, 200, "nominal", "middle"), _text(34, 20, name, "start")]
+        for k, system in enumerate(systems):
+            of = [
+                r["metrics"]["coverages"]
+                for r in records
+                if r["set"] == name and label(r) == system and "coverages" in r["metrics"]
+            ]
+            if of:
+                mean = np.mean(of, axis=0)
+                points = " ".join(
+                    f"{30 + 170 * level:.1f},{180 - 170 * c:.1f}"
+                    for level, c in zip((0, *LEVELS, 1), (0, *mean, 1), strict=True)
+                )
+                colour = COLOURS[k % len(COLOURS)]
+                parts.append(
+                    f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
+                )
+        panels.append(_svg(210, 206, parts, f"calibration on {name}"))
+    keys = " ".join(
+        f'<span style="color:{COLOURS[k % len(COLOURS)]}">■</span> {escape(system)}&ensp;'
+        for k, system in enumerate(systems)
+    )
+    return (
+        "<h3>Calibration</h3><p>Share of test rows inside the central interval over its nominal "
+        f"coverage. Above the diagonal is too cautious, below too sure.<br>{keys}</p>"
+        f'<div class="grid">{"".join(panels)}</div>'
+    )
+
+
+def costs(records: Sequence[Record], sets: Sequence[str]) -> str:
+    """Mean seconds and megabytes of a cell, choice of size included."""
+    systems = list(dict.fromkeys(label(r) for r in records))
+    rows = []
+    for name in sets:
+        row = [name]
+        for system in systems:
+            of = [r for r in records if r["set"] == name and label(r) == system]
+            seconds = [r["seconds"] for r in of]
+            memory = [r["peak_mb"] for r in of if r.get("peak_mb") is not None]
+            text = number(float(np.mean(seconds)), digits=1) + " s" if seconds else "–"
+            row.append(text + (f", {np.mean(memory):.0f} MB" if memory else ""))
+        rows.append(row)
+    return (
+        "<h3>Time and memory</h3><p>Mean of a fit with its selection, and the memory it takes "
+        "beyond that of the idle process.</p>" + html_table(markdown(["set", *systems], rows))
+    )
+
+
+def _svg(width: float, height: float, parts: Sequence[str], title: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+        f'width="{width:g}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
+    )
+
+
+def _line(
+    x: float, y: float, x2: float, y2: float, width: float = 1, colour: str = "currentColor",
+    *, dash: bool = False,
+) -> str:  # fmt: skip
+    dashes = ' stroke-dasharray="4 3"' if dash else ""
+    return (
+        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" '
+        f'stroke-width="{width:g}"{dashes}/>'
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="12" text-anchor="{anchor}" '
+        f'fill="currentColor">{escape(text)}</text>'
+    )

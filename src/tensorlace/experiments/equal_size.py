@@ -1,0 +1,110 @@
+"""The paper's findings at equal size: LLA against LA, Last against GGN, which core is last.
+
+The published comparison lets every Hessian choose its own rank and basis size, under a selection
+that keeps the noise precision at 1. Here all posteriors belong to the same MAP weights; each has
+its own noise precision. No direction is cut off, except in two columns: the (D - 1) R directions
+in which factors of a rank-one term trade scale have only the prior to hold them, so that draws of
+the network wander off in them while the linearised model does not see them.
+"""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from tensorlace import metrics
+from tensorlace.config import CURVATURES
+from tensorlace.curvature import Curvature, Last
+from tensorlace.estimators import TNKMRegressor
+from tensorlace.experiments.data import SETS, Split, split_of
+from tensorlace.experiments.markup import markdown
+from tensorlace.experiments.records import Cell, Record
+from tensorlace.experiments.refits import Refit
+from tensorlace.experiments.runner import Experiment, Options
+from tensorlace.experiments.statistics import mean_and_error, paired_p
+from tensorlace.experiments.tables import number
+from tensorlace.experiments.uci import SMALL_FIRST
+
+__all__ = ["EXPERIMENT", "EqualSize", "compare"]
+
+RANK, N_BASIS, SWEEPS = 4, 8, 100
+DRAWS, THRESHOLD = 300, 0.1
+
+COLUMNS = {"ggn": "GGN", "ggn_cut": f"GGN, t = {THRESHOLD:g}", "block": "Block", "last": "Last"}
+
+
+def compare(split: Split, size: tuple[int, int] = (RANK, N_BASIS)) -> dict[str, Any]:
+    """Test NLL of LLA and LA with GGN, Block and every core as the Bayesian one."""
+    model = TNKMRegressor.paper(*size, max_sweeps=SWEEPS, random_state=0, n_jobs=1)
+    model.fit(split.X, split.y)
+    D = split.X.shape[1]
+
+    def nlls(curvature: Curvature, threshold: float | None = None) -> tuple[float, float]:
+        refit = Refit.of(model, split.X, split.y, curvature)
+        machine = refit.machine(threshold, refit.noise_precision(threshold))
+        draws = machine.sampled(split.X_test, DRAWS, np.random.default_rng(0))
+        both = machine.linearized(split.X_test), draws
+        linear, sampled = (metrics.nll(split.y_test, dist) for dist in both)
+        return linear, sampled
+
+    ggn, block = (nlls(CURVATURES[name]) for name in ("ggn", "block"))
+    cut = nlls(CURVATURES["ggn"], THRESHOLD)
+    last = [nlls(Last(d)) for d in range(D)]
+    return {
+        "lla_ggn": ggn[0],
+        "la_ggn": ggn[1],
+        "lla_ggn_cut": cut[0],
+        "la_ggn_cut": cut[1],
+        "lla_block": block[0],
+        "la_block": block[1],
+        "lla_last": last[-1][0],
+        "la_last": last[-1][1],
+        "lla_by_core": [linear for linear, _ in last],
+        "rmse": metrics.rmse(split.y_test, model.predict(split.X_test)),
+    }
+
+
+@final
+class EqualSize(Experiment):
+    """A cell is a split of a set: one MAP fit, all posteriors."""
+
+    name = "equal-size"
+    title = "The paper's findings at equal size"
+
+    def cells(self, options: Options) -> list[Cell]:
+        """Split by split, small sets first."""
+        quick = options.quick
+        return [
+            Cell(self.name, name, split, "tnkm", "corrected")
+            for split in options.splits or ((1, 2) if quick else tuple(range(1, 11)))
+            for name in options.sets or (("yacht",) if quick else (*SMALL_FIRST, "protein"))
+        ]
+
+    def run(self, cell: Cell, data: str | None) -> Record:
+        """Compare all posteriors."""
+        split = split_of(cell.set, cell.split, data)
+        about = {"rank": RANK, "n_basis": N_BASIS}
+        return {"metrics": compare(split), "scale": split.scale, "about": about}
+
+    def markdown(self, records: Sequence[Record]) -> str:
+        """Means over the splits, and p-values of the two differences."""
+        rows = []
+        for name in SETS:
+            of = [r["metrics"] for r in records if r["set"] == name]
+            if not of:
+                continue
+            columns = [f"{kind}_{bend}" for bend in COLUMNS for kind in ("lla", "la")]
+            means = [number(*mean_and_error([m[key] for m in of])) for key in columns]
+            by_core = np.mean([m["lla_by_core"] for m in of], axis=0)
+            linear = paired_p([m["la_ggn_cut"] - m["lla_ggn_cut"] for m in of])
+            last = paired_p([m["lla_ggn"] - m["lla_last"] for m in of])
+            cores = f"{by_core.min():.2f} (x{np.argmin(by_core) + 1}) to {by_core.max():.2f}"
+            cores += f" (x{np.argmax(by_core) + 1})"
+            rows.append([name, str(len(of)), *means, f"{linear:.2f}", f"{last:.2f}", cores])
+        heads = [f"{kind} {title}" for title in COLUMNS.values() for kind in ("LLA", "LA")]
+        header = ["set", "splits", *heads, "p, LA = LLA (GGN, cut)", "p, Last = GGN (LLA)"]
+        header.append("LLA Last by core")
+        return markdown(header, rows) + f"\n\nTest NLL at R = {RANK}, I = {N_BASIS} for all."
+
+
+EXPERIMENT = EqualSize()

@@ -1,0 +1,100 @@
+"""Finished cells, one JSON line each: a killed run loses at most the cell it was in."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+from tensorlace.errors import InputError
+
+__all__ = ["Cell", "Record", "Records"]
+
+Record = dict[str, Any]
+
+
+@final
+@dataclass(frozen=True)
+class Cell:
+    """What a record is of: the smallest piece of work that is kept."""
+
+    experiment: str
+    set: str
+    split: int
+    system: str
+    protocol: str
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> "Cell":
+        """Take the cell of a record."""
+        return cls(**{name: record[name] for name in cls.__dataclass_fields__})
+
+    def __str__(self) -> str:
+        return f"{self.set} {self.split} {self.system} ({self.protocol})"
+
+
+class Records:
+    """The finished cells of one experiment.
+
+    Parameters
+    ----------
+    path : Path
+        Appended to; made if absent. A line that was torn by a kill is removed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._of_cell: dict[Cell, Record] = {}
+        for record in _read(path):
+            self._of_cell[Cell.of(record)] = record
+
+    def __contains__(self, cell: Cell) -> bool:
+        return cell in self._of_cell
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._of_cell.values())
+
+    def __len__(self) -> int:
+        return len(self._of_cell)
+
+    def add(self, cell: Cell, record: Mapping[str, Any]) -> None:
+        """Keep the record of a cell, on disk first. A later one of the same cell counts."""
+        line = {**asdict(cell), **{key: _plain(value) for key, value in record.items()}}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a") as file:
+            file.write(json.dumps(line, allow_nan=False) + "\n")
+        self._of_cell[cell] = line
+
+
+def _read(path: Path) -> list[Record]:
+    """All whole lines; what stands after the last of them is cut off the file."""
+    if not path.exists():
+        return []
+    text = path.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    records = []
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            records.append(json.loads(line))
+        except ValueError as error:
+            raise InputError(
+                f"line {number} of {path} is not JSON: remove it to compute that cell again"
+            ) from error
+    if len(whole) < len(text):
+        with path.open("r+b") as file:
+            file.truncate(len(whole))
+    return records
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that JSON has; what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {key: _plain(v) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
