@@ -96,10 +96,10 @@ _LARGEST = (40, 24)
 TIMES = ((2.0, 1.0), (1.0, 1.6), (1.5, 1.5), (3.0, 1.0), (2.0, 2.0))
 """How much larger in rank and in functions: leaps where fits are quick, ..."""
 
-STEPWISE = ((1.5, 1.0), (1.0, 1.4), (2.0, 1.0), (1.4, 1.4), (2.0, 1.4))
-"""... steps where they are dear."""
+STEPWISE = ((2.0, 0.6), (1.5, 1.0), (1.0, 1.4), (2.0, 1.0), (1.4, 1.4))
+"""... steps where they are dear, also from functions to terms."""
 
-STEPS, FINAL_STEPS = 45.0, 14.0
+STEPS, FINAL_STEPS = 45.0, 25.0
 """Solver steps of a fit from nothing, and of one that begins where another ended."""
 
 _RATE = 2.2e10
@@ -185,6 +185,7 @@ def enlarged(
         for c in best:
             rank = min(round(c.rank * rank_times), max(_LARGEST[0], c.rank))
             n_basis = min(round(c.n_basis * basis_times), max(_LARGEST[1], c.n_basis))
+            n_basis = max(n_basis, min(3, c.n_basis))
             larger.append(replace(c, rank=rank, n_basis=n_basis))
     return [c for c in dict.fromkeys(larger) if c not in best]
 

@@ -137,7 +137,7 @@ def held_out(run: Runner) -> list[Trial]:
     small = replace(run.trials, parts=[(part_of(train, FIRST_ROWS), held)])
     n = int(train.sum())
     first = run(plan(FIRST_ROWS, run.width, 0.15 * run.work), small)
-    styles = _styles(run.best(first), 3)
+    styles = _styles(run.best(first), _STYLES_KEPT)
     left, tried = 0.5 * run.work, list[Trial]()
     larger = [*styles[:1], *enlarged(styles, STEPWISE)]
     for number in range(_ROUNDS):  # larger and larger, as long as that is better
