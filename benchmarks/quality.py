@@ -19,7 +19,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks.cells import finished, measure_missing
 from benchmarks.record import ROOT, Row
 from tensorlace import TNKMRegressor, metrics
-from tensorlace.predictive import Distribution, Normal
+from tensorlace.baselines import ExactGP
+from tensorlace.predictive import Distribution
 
 SETS = ("yacht", "boston", "energy", "concrete", "wine", "kin8nm", "power", "naval", "protein")
 FEW_SPLITS = {"naval": 3, "protein": 3}
@@ -34,8 +35,7 @@ GOALS = {
     "wine": 1.07,
     "yacht": -3.0,
 }
-GP_ROWS, GP_MOST_ROWS = 2000, 12_000
-GP_NOISE_STARTS = (1e-1, 1e-3)
+GP_MOST_ROWS = 12_000
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
@@ -46,11 +46,21 @@ def load(name: str) -> tuple[Any, Any]:
     return table[:, :-1], table[:, -1]
 
 
-def ours(X: Any, y: Any, X_test: Any, split: int) -> tuple[Distribution, dict[str, Any]]:
-    model = TNKMRegressor(random_state=split).fit(X, y)
+def ours(
+    X: Any, y: Any, X_test: Any, split: int, **settings: Any
+) -> tuple[Distribution, dict[str, Any]]:
+    model = TNKMRegressor(random_state=split, **settings).fit(X, y)
     best = model.search_results_.iloc[0].to_dict()
     about = {k: best[k] for k in ("rank", "n_basis", "warp", "lengthscale", "additive", "rotate")}
-    return model.predict_dist(X_test), {"best": about, "members": len(model.machines_)}
+    return model.predict_dist(X_test), {
+        "best": about,
+        "members": len(model.machines_),
+        "noise": model.noise_.kind,
+    }
+
+
+def in_ten_seconds(X: Any, y: Any, X_test: Any, split: int) -> tuple[Distribution, dict[str, Any]]:
+    return ours(X, y, X_test, split, time_budget=10)
 
 
 def gaussian_process(
@@ -58,31 +68,13 @@ def gaussian_process(
 ) -> tuple[Distribution, dict[str, Any]]:
     """Exact GP with a length scale per column; hyperparameters on 2000 rows at most.
 
-    The marginal likelihood has a mode where all is noise and one where little is, so the search
-    begins near both and the better end counts.
+    Its marginal likelihood and posterior are tested to be scikit-learn's; the search begins where
+    all is noise and where little is, and the better end counts.
     """
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler().fit(X)
-    X, X_test = scaler.transform(X), scaler.transform(X_test)
-    few = np.random.default_rng(split).permutation(len(X))[:GP_ROWS]
-    found = []
-    for noise in GP_NOISE_STARTS:
-        smooth = RBF(np.ones(X.shape[1]), (1e-3, 1e5))
-        kernel = ConstantKernel(1.0, (1e-4, 1e5)) * smooth + WhiteKernel(noise, (1e-8, 10.0))
-        found.append(GaussianProcessRegressor(kernel, random_state=split).fit(X[few], y[few]))
-    gp = max(found, key=lambda g: g.log_marginal_likelihood_value_)
-    if len(X) > GP_ROWS:
-        gp = GaussianProcessRegressor(gp.kernel_, optimizer=None).fit(X, y)
-    mean, std = gp.predict(X_test, return_std=True)
-    return Normal(mean, np.zeros_like(std), std), {
-        "noise": float(f"{gp.kernel_.k2.noise_level:.4g}")
-    }
+    return ExactGP(exact_rows=GP_MOST_ROWS, random_state=split).fit(X, y).predict_dist(X_test), {}
 
 
-SYSTEMS = {"tensorlace": ours, "gp": gaussian_process}
+SYSTEMS = {"tensorlace": ours, "gp": gaussian_process, "ten_seconds": in_ten_seconds}
 
 
 def cell(system: str, set: str, split: int) -> Row:  # noqa: A002
@@ -103,29 +95,50 @@ def cell(system: str, set: str, split: int) -> Row:  # noqa: A002
     }
 
 
+ABOUT = """# The default on the nine sets of the paper
+
+`make quality` makes this page: `TNKMRegressor(random_state=s)` on the training rows of
+`train_test_split(test_size=0.1, random_state=s)`, the target standardised by them, and means over
+the splits that are done, beside an exact Gaussian process with a length scale per column on the
+same splits (hyperparameters on at most 2,000 rows; up to 12,000 rows). Scores are of the
+standardised target. Seconds are of fitting and predicting on two cores, with other work on the
+machine beside many of them. `time_budget=10` has one column of its own.
+
+"""
+
+
 def table(directory: Path) -> str:
     """Means over the finished splits, beside the goals."""
     done: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for system in SYSTEMS:
         for row in finished(directory, system):
             done[system][row["set"]].append(row)
-    lines = ["| set | splits | NLL | goal | GP | RMSE | GP | RCE | ECP-95 | seconds |"]
-    lines.append("|---|---|---|---|---|---|---|---|---|---|")
+    lines = [
+        "| set | splits | NLL ± s.e. | goal | GP (same splits: ours) | RMSE | GP | RCE | ECP-95 "
+        "| seconds | NLL, 10 s (splits) |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
     for name in SETS:
-        rows, peers = done["tensorlace"][name], done["gp"][name]
+        rows, peers, quick = (done[system][name] for system in SYSTEMS)
         if not rows:
             continue
-
-        def mean(key: str, rows: list[dict[str, Any]] = rows) -> float:
-            return float(np.mean([row[key] for row in rows]))
-
-        theirs = [f"{mean(k, peers):.3f}" if peers else "–" for k in ("nll", "rmse")]
+        both = {row["split"] for row in peers} & {row["split"] for row in rows}
+        theirs = [row for row in peers if row["split"] in both]
+        mine = [row for row in rows if row["split"] in both]
+        beside = f"{_mean('nll', theirs)} ({_mean('nll', mine)}, {len(both)})" if both else "–"
+        rmse = f"{_mean('rmse', theirs)} ({_mean('rmse', mine)})" if both else "–"
+        error = np.std([r["nll"] for r in rows], ddof=1) / np.sqrt(len(rows)) if rows[1:] else 0.0
+        ten = f"{_mean('nll', quick)} ({len(quick)})" if quick else "–"
         lines.append(
-            f"| {name} | {len(rows)} | {mean('nll'):.3f} | {GOALS[name]:.2f} | {theirs[0]} | "
-            f"{mean('rmse'):.3f} | {theirs[1]} | {mean('rce'):.3f} | {mean('ecp95'):.3f} | "
-            f"{mean('seconds'):.0f} |"
+            f"| {name} | {len(rows)} | {_mean('nll', rows)} ± {error:.3f} | {GOALS[name]:.2f} | "
+            f"{beside} | {_mean('rmse', rows)} | {rmse} | {_mean('rce', rows)} | "
+            f"{_mean('ecp95', rows)} | {float(_mean('seconds', rows)):.0f} | {ten} |"
         )
     return "\n".join(lines)
+
+
+def _mean(key: str, rows: list[dict[str, Any]]) -> str:
+    return f"{np.mean([row[key] for row in rows]):.3f}"
 
 
 def main() -> None:
@@ -133,18 +146,22 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--systems", default=",".join(SYSTEMS))
+    parser.add_argument("--first", type=int, default=1, help="first split")
     options, _ = parser.parse_known_args()
     directory = Path(os.environ.get("QUALITY_RESULTS") or ROOT / "results" / "quality")
     cells = (
         (system, {"set": name, "split": split})
-        for split in range(1, options.splits + 1)
+        for split in range(options.first, options.splits + 1)
         for name in options.sets.split(",")
         for system in options.systems.split(",")
         if split <= FEW_SPLITS.get(name, 10)
         and not (system == "gp" and len(load(name)[1]) > GP_MOST_ROWS)
     )
     measure_missing(directory, cells, cell, say, "python -m benchmarks quality", PACKAGES)
-    print(table(directory))
+    found = table(directory)
+    if "QUALITY_RESULTS" not in os.environ:
+        (ROOT / "docs" / "quality.md").write_text(ABOUT + found + "\n")
+    print(found)
 
 
 def say(system: str, row: Row) -> str:
