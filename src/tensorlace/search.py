@@ -66,6 +66,9 @@ _WRONG = 2.0
 
 _NOISE_FROM = 40
 _NOISE_NETWORK = Candidate(2, 5, "mixed", "column_order", 0.3, True, False)
+_FARTHEST = 0.7
+"""Smallest share of the rows from which errors are extrapolated."""
+
 _OVERSHOOT, _GRACE = 4.0, 60.0
 """The clock stops a search that takes so many times its budget, and a minute."""
 
@@ -92,6 +95,9 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     chosen = np.flatnonzero(weights)
     members = [tried[k] for k in chosen]
     noise, noises, dist = _noise(task, trials, members, weights[chosen])
+    if noises:
+        best = members[int(np.argmax(weights[chosen]))]
+        noise = replace(noise, factor=noise.factor * _yet_to_learn(run, best, table.n_rows))
     if run.expired():
         warnings.warn(
             f"the search took more than {_OVERSHOOT:g} times its budget of {task.budget:g} s and "
@@ -171,6 +177,26 @@ def _noise(
     inner = fold_numbers(residuals.X, y, FOLDS)
     noise, results = choose_noise(residuals, inner, fit, task.noise)
     return noise, results, with_noise(dist, noise, noise.log_variance(residuals.X))
+
+
+def _yet_to_learn(run: Runner, best: Trial, n_rows: int) -> float:
+    """Factor by which errors will shrink from the rows of a trial to all rows.
+
+    Noise is judged on rows held out, by fits to fewer rows than the final ones see. How fast errors
+    fall with the number of rows, as a power of it, shows when one candidate is fitted to half.
+    """
+    trials, (y, weight) = run.trials, run.trials.targets
+    halves = [(part_of(train, int(train.sum()) // 2), held) for train, held in trials.parts]
+    again = replace(trials, parts=halves).run(
+        [best.candidate], [best.seed], run.task.threads, lambda what: None, run.expired
+    )
+    if not again:
+        return 1.0
+    tiny = 1e-6 * float(np.std(y)) + np.finfo(float).tiny
+    fall = np.log(np.abs(y - again[0].means) + tiny) - np.log(np.abs(y - best.means) + tiny)
+    power = min(max(float(np.average(fall, weights=weight)) / np.log(2.0), 0.0), 1.0)
+    share = float(np.mean([train.sum() for train, _ in trials.parts])) / n_rows
+    return float(max(share, _FARTHEST) ** power)
 
 
 def _final(
