@@ -38,6 +38,7 @@ from tensorlace.trials import (
     Trial,
     Trials,
     configured,
+    part_of,
     sample_of,
     side_by_side,
     width_of,
