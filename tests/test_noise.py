@@ -40,6 +40,9 @@ def test_with_noise_changes_the_aleatoric_part_alone():
     np.testing.assert_allclose(changed.epistemic_std, d.epistemic_std, rtol=1e-13)
     by = 0.5 * np.exp(0.5 * log_variance)
     np.testing.assert_allclose(changed.aleatoric_std, by * d.aleatoric_std, rtol=1e-13)
+    shrunk = with_noise(d, Noise(0.5, shrink=0.8), np.zeros(30))
+    np.testing.assert_allclose(shrunk.aleatoric_std, 0.4 * d.aleatoric_std, rtol=1e-13)
+    np.testing.assert_allclose(shrunk.epistemic_stds, 0.8 * d.epistemic_stds, rtol=1e-13)
     heavy = with_noise(d, Noise(degrees=5.0), np.zeros(30))
     np.testing.assert_allclose(heavy.aleatoric_std, d.aleatoric_std * np.sqrt(5 / 3), rtol=1e-12)
 

@@ -88,15 +88,23 @@ class Ensemble:
         y = np.zeros((len(X), n_samples))
         shares, stds = scales(self.noise.degrees)
         tail = stds[rng.choice(len(shares), size=y.shape, p=shares)] if len(shares) > 1 else 1.0
-        spread = self.noise.factor * np.exp(0.5 * self.noise.log_variance(X, threads))
+        spread = (
+            self.noise.shrink
+            * self.noise.factor
+            * np.exp(0.5 * self.noise.log_variance(X, threads))
+        )
         noise = spread[:, None] * tail * rng.standard_normal(y.shape)
         for m, machine in enumerate(self.machines):
             columns = np.flatnonzero(np.any(member == m, axis=0))
             if columns.size:
                 f = machine.functions(X, columns.size, rng, linearized, threads)
+                location, scale = machine.target.location, machine.target.scale
+                if self.noise.shrink != 1.0:
+                    middle = (machine.mean(X, threads, self.engine)[:, None] - location) / scale
+                    f = middle + self.noise.shrink * (f - middle)
                 z = f + machine.noise_std * noise[:, columns]
                 mine = np.broadcast_to(member == m, y.shape)[:, columns]
-                target = machine.target.location + machine.target.scale * z
+                target = location + scale * z
                 y[:, columns] = np.where(mine, target, y[:, columns])
         return y
 

@@ -75,6 +75,8 @@ class Noise:
         Each predicts the logarithm of the squared noise, up to a constant; they are averaged.
     level : float
         Average of their predictions over the training rows.
+    shrink : float
+        On the whole standard deviation of every member, noise or not: see `search`.
     """
 
     factor: float = 1.0
@@ -82,6 +84,7 @@ class Noise:
     strength: float = 0.0
     machines: tuple[KernelMachine, ...] = ()
     level: float = 0.0
+    shrink: float = 1.0
 
     @property
     def kind(self) -> str:
@@ -91,13 +94,13 @@ class Noise:
     @property
     def trivial(self) -> bool:
         """Whether it changes nothing."""
-        return self.factor == 1.0 and self.kind == KINDS[0]
+        return self.factor == self.shrink == 1.0 and self.kind == KINDS[0]
 
     @property
     def variance_factor(self) -> float:
         """By which it changes the noise variance of a row of average noise."""
         weights, stds = scales(self.degrees)
-        return self.factor**2 * float(weights @ stds**2)
+        return (self.shrink * self.factor) ** 2 * float(weights @ stds**2)
 
     def log_variance(self, X: Array, threads: int = 1) -> Array:
         """Logarithm of the noise variance (n,) in units of its average."""
@@ -112,7 +115,7 @@ GAUSSIAN = Noise()
 
 
 def with_noise(dist: Distribution, noise: Noise, log_variance: Array) -> Distribution:
-    """``dist`` with its aleatoric part changed.
+    """``dist`` with its aleatoric part changed, and all of it shrunk if the noise says so.
 
     Parameters
     ----------
@@ -121,18 +124,18 @@ def with_noise(dist: Distribution, noise: Noise, log_variance: Array) -> Distrib
     log_variance : (n,) array
         See `Noise.log_variance`.
     """
-    a = dist.aleatoric_stds * (noise.factor * np.exp(0.5 * log_variance))
+    a = dist.aleatoric_stds * (noise.shrink * noise.factor * np.exp(0.5 * log_variance))
     shares, stds = scales(noise.degrees)
     if len(shares) == 1:
-        return _mixture([a], dist, [1.0])
-    return _mixture([a * std for std in stds], dist, shares)
+        return _mixture([a], dist, [1.0], noise.shrink)
+    return _mixture([a * std for std in stds], dist, shares, noise.shrink)
 
 
 def _mixture(
-    noises: Sequence[Array], dist: Distribution, shares: Sequence[float] | Array
+    noises: Sequence[Array], dist: Distribution, shares: Sequence[float] | Array, shrink: float
 ) -> Distribution:
     """Mixture with one copy of ``dist`` for each of the aleatoric parts ``noises``."""
     k = len(noises)
     weights = np.concatenate([share * dist.weights for share in shares])
-    means, e = np.tile(dist.means, (k, 1)), np.tile(dist.epistemic_stds, (k, 1))
+    means, e = np.tile(dist.means, (k, 1)), np.tile(shrink * dist.epistemic_stds, (k, 1))
     return Mixture(means, e, np.concatenate(noises), weights)

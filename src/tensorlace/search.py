@@ -98,7 +98,7 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     noise, noises, dist = _noise(task, trials, members, weights[chosen])
     if noises:
         best = members[int(np.argmax(weights[chosen]))]
-        noise = replace(noise, factor=noise.factor * _yet_to_learn(run, best, table.n_rows))
+        noise = replace(noise, shrink=_yet_to_learn(run, best, table.n_rows))
     if run.expired():
         warnings.warn(
             f"the search took more than {_OVERSHOOT:g} times its budget of {task.budget:g} s and "
