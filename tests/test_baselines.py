@@ -106,7 +106,7 @@ def test_figure_is_reached(name):
 
 def test_registry_is_in_the_order_of_the_table():
     table = ["GWI-DNN", "FVI", "BBB", "alpha=0.5", "Exact GP", "LA-BNN", "MF-BTN", "SP-BTN"]
-    assert list(SYSTEMS) == [*table, "T-KRR", "QTNM", "TN-GPR", "BTN-KM"]
+    assert list(SYSTEMS) == [*table, "T-KRR", "QTNM", "TN-GPR", "BTN-KM", "LA-TTKM"]
     assert len(SYSTEMS) == 13
     assert set(dir(baselines)) == {*baselines.__all__}
     with pytest.raises(KeyError):

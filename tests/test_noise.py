@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from tensorlace import TNKMRegressor
+from tensorlace import MisspecificationWarning, TNKMRegressor
 from tensorlace.noise import GAUSSIAN, KINDS, Noise, scales, with_noise
 from tensorlace.noise_choice import Residuals, choose_noise
 from tensorlace.predictive import Mixture, Normal
@@ -112,5 +112,6 @@ def test_a_varying_noise_end_to_end():
     draws = model.sample_y([[-0.9, 0.0], [0.9, 0.0]], 4000, random_state=0)
     dist = model.predict_dist([[-0.9, 0.0], [0.9, 0.0]])
     np.testing.assert_allclose(draws.std(axis=1), dist.std, rtol=0.1)
-    fixed = TNKMRegressor(time_budget=1, noise="gaussian", random_state=0).fit(X, y)
+    with pytest.warns(MisspecificationWarning, match="shape of the distributions"):
+        fixed = TNKMRegressor(time_budget=1, noise="gaussian", random_state=0).fit(X, y)
     assert fixed.noise_.kind == "gaussian"

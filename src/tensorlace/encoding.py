@@ -94,10 +94,8 @@ class Encoding:
             chosen.get(d) or (Categorical() if c.categorical else infer_kind(c.values))
             for d, c in enumerate(raw)
         )
-        codes = (
-            _code(kind, c.values, quoted(n)) for kind, c, n in zip(kinds, raw, names, strict=True)
-        )
-        return cls(kinds, tuple(codes))
+        of = zip(kinds, raw, names, strict=True)
+        return cls(kinds, tuple(_code(kind, c.values, quoted(n)) for kind, c, n in of))
 
     @classmethod
     def of_numbers(cls, names: Sequence[str], columns: Mapping[Any, Any] | None = None) -> Self:

@@ -94,7 +94,7 @@ class PredictsDistributions(ABC):
     @property
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self)
-        engine = ENGINES[self.engine]
+        engine = ENGINES[getattr(self, "engine", "numpy")]
         return Ensemble(self.machines_, self.weights_, self._sharp, self.noise_, engine)
 
     def _threads(self) -> int:
