@@ -55,8 +55,8 @@ tables: $(VENV)/.bench ## The default on Friedman's functions and flights; goes 
 lock: ## Renew requirements/*.txt from pyproject.toml
 	$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra plots --extra build pyproject.toml -o requirements/demo.txt
-	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra test --extra plots --extra build pyproject.toml -o requirements/test.txt
-	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra test --extra plots --extra build --extra bench pyproject.toml -o requirements/bench.txt
+	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra test --extra docs --extra build pyproject.toml -o requirements/test.txt
+	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra test --extra docs --extra build --extra bench pyproject.toml -o requirements/bench.txt
 
 clean: ## Remove what was built
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
