@@ -22,9 +22,11 @@ from threadpoolctl import threadpool_limits
 
 from tensorlace.arguments import CONSTRAINTS, PAPER
 from tensorlace.bases.basis import Array
+from tensorlace.calibration import Calibrates
 from tensorlace.cluster import is_collection
 from tensorlace.errors import CurvatureWarning, IllConditionedWarning, InputError
 from tensorlace.estimators import TNKMRegressor
+from tensorlace.explanations import Explains
 from tensorlace.folds import Reporter, fold_scores, results_table
 from tensorlace.grids import (
     MOST_WEIGHTS,
@@ -53,7 +55,7 @@ _PASSED_ON = (
 _AT_LEAST_ONE, _AT_LEAST_TWO = (Interval(Integral, k, None, closed="left") for k in (1, 2))
 
 
-class TNKMRegressorCV(PredictsDistributions, RegressorMixin, BaseEstimator):
+class TNKMRegressorCV(PredictsDistributions, Calibrates, Explains, RegressorMixin, BaseEstimator):
     """Tensor-network kernel machine chosen by cross-validation, the way of the paper.
 
     Every combination of rank, basis size, threshold (and curvature) is fitted to all but one part
