@@ -175,7 +175,10 @@ def mixed_table():
     return pd.DataFrame(
         {
             "number": np.where(np.arange(N) % 7 == 0, np.nan, X[:, 0]),
-            "text": [("a/b", "ü", None, "\ud800")[k % 4] for k in range(N)],
+            # half of a pair of surrogates: only a column of objects can hold it
+            "text": pd.Series(
+                [("a/b", "ü", None, "\ud800")[k % 4] for k in range(N)], dtype=object
+            ),
             "flag": [k % 3 == 0 for k in range(N)],
             "whole": pd.Categorical([k % 3 for k in range(N)]),
             "day": pd.Categorical([datetime.date(2026, 1, 1 + k % 4) for k in range(N)]),

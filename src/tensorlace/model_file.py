@@ -111,10 +111,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _about(model: Any) -> dict[str, Any]:
     """Facts for people; `load` does not need them."""
-    from importlib.metadata import version
+    import tensorlace
 
     return {
-        "tensorlace": version("tensorlace"),
+        "tensorlace": tensorlace.__version__,
         "n_rows": model.n_rows_,
         "log_evidence": model.log_evidence_,
         "noise_std": model.noise_precision_**-0.5,
