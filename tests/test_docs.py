@@ -73,6 +73,7 @@ ORDER = [
     *(
         "conformity",
         "sealed",
+        "packing",
         "codec",
         "records",
         "model_file",

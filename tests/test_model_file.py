@@ -308,6 +308,9 @@ def resealed(data, change):
     return seal(json.dumps(content), model_file.VERSION, arrays)
 
 
+W = "machines_.0.fit.posterior.W"
+
+
 def machine(content):
     return content["state"]["machines_"]["items"][0]["fields"]
 
@@ -352,8 +355,10 @@ def machine(content):
             lambda c, a: a.update({"machines_.0.fit.cores.0": np.zeros((1, 2), dtype=np.float32)}),
             "wrong type",
         ),
-        (lambda c, a: a.update({"machines_.0.fit.posterior.W": np.zeros((3, 3))}), "posterior"),
-        (lambda c, a: a.update({"machines_.0.fit.posterior.W": np.full((2, 2), np.nan)}), "post"),
+        (lambda c, a: a.update({W: np.zeros((3, 3))}), "posterior.W: array cannot .* no triangle"),
+        (lambda c, a: a.update({W: np.zeros(5)}), "posterior.W: array cannot .* no triangle"),
+        (lambda c, a: a.update({W: np.zeros(6)}), "posterior, part 0, does not fit"),
+        (lambda c, a: a.update({W: np.full(3, np.nan)}), "posterior, part 0, does not fit"),
         (lambda c, a: a.update(weights_=np.array([0.5])), "weights_ does not fit"),
         (lambda c, a: a.update(weights_=np.array([np.nan])), "weights_ does not fit"),
         (lambda c, a: a.update(weights_=np.ones(2) / 2), "weights_ does not fit"),
@@ -408,6 +413,10 @@ def test_hostile_bases(data, basis):
         {"type": "objects", "shape": [-1, 3], "items": [1]},
         {"type": "array", "key": "nowhere", "order": "C"},
         {"type": "array", "key": [], "order": "C"},
+        {"type": "array", "key": "one", "order": "C", "triangle": "both"},
+        {"type": "array", "key": "one", "order": "K"},
+        {"type": "array", "key": "one", "order": "C", "more": 1},
+        {"type": "array", "key": "one"},
         {"type": "table", "columns": [["a", [1]], ["b", [1, 2]]]},
         {"type": "table", "columns": [["a", [1]], ["a", [1]]]},
         {"type": "random_state", "state": {"type": "tuple", "items": ["MT19937", [1], 0, 0, 0.0]}},
@@ -423,7 +432,7 @@ def test_hostile_bases(data, basis):
 )
 def test_hostile_values(node):
     with pytest.raises(ModelFileError) as caught:
-        Decoder(CLASSES, {}).decode(node, "x")
+        Decoder(CLASSES, {"one": np.ones(1)}).decode(node, "x")
     assert "\n" not in str(caught.value)
 
 
@@ -588,6 +597,9 @@ VALUES = [
     *([1, (2.0, [3])], {1: "a", "1": "b", (1, 2): None, None: {}}, {True: 1, "True": 2}),
     *(np.zeros((0, 3)), np.array(3.0), np.arange(6).reshape(2, 3), np.array([True, False])),
     *(np.arange(6.0).reshape(2, 3).T, np.arange(24.0).reshape(2, 3, 4).T),
+    *(np.triu(np.arange(9.0).reshape(3, 3)), np.tril(np.arange(16, dtype=np.int32).reshape(4, 4))),
+    *(np.asfortranarray(np.triu(np.ones((3, 3)))), np.zeros((2, 2)), -np.zeros((2, 2)), np.eye(2)),
+    *(np.array([[1.0, 2.0], [-0.0, 3.0]]), np.array([[True, False], [True, True]])),
     *(np.array([np.nan, -0.0, np.inf]), np.array([["a", 1], [None, 2.5]], dtype=object)),
     *(np.arange(3, dtype=np.uint8), np.arange(3, dtype=np.float32)),
     *(pd.Interval(0.1, 2, "both"), Ordinal([1, "b", None]), np.random.RandomState(3)),
@@ -619,6 +631,14 @@ def test_equal_arrays_are_stored_once():
     assert list(encoder.arrays) == ["x.0", "x.2", "x.3"]
     encoder.encode({"a/b": np.zeros(1), "a b": np.ones(1)}, "x")
     assert list(encoder.arrays)[3:] == ["x.a_b", "x.a_b_2"]
+
+
+@pytest.mark.parametrize(("value", "size"), [(np.triu, 10), (np.tril, 10), (np.asarray, 16)])
+def test_of_triangles_one_half_is_stored(value, size):
+    for matrix in (value(np.ones((4, 4))), np.asfortranarray(value(np.ones((4, 4))))):
+        encoder = Encoder({})
+        encoder.encode(matrix, "x")
+        assert encoder.arrays["x"].size == size
 
 
 def test_all_annotations_have_a_rule():
