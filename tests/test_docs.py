@@ -76,6 +76,7 @@ ORDER = [
         "packing",
         "codec",
         "records",
+        "facts",
         "model_file",
         "tensor_train",
         "datasets",

@@ -1,4 +1,4 @@
-"""How an array is stored: C order, little end first, and of a triangular matrix only the triangle."""
+"""How an array is stored: C order, little end first, and only one half of a triangular matrix."""
 
 import math
 from typing import Any
