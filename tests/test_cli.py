@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import tensorlace
-from tensorlace.cli import files, rivals
+from tensorlace.cli import files, output, rivals
 from tensorlace.cli.app import run
 from tensorlace.cli.compare import judge
 from tensorlace.cli.schema import schema_of
@@ -238,7 +238,10 @@ def test_inspect(tl, model):
     assert {c["name"]: c["levels"] for c in content["columns"]}["shop"] == 3
     assert content["members"][0]["rank"] == 2
     assert content["bytes"] == path.stat().st_size
+    assert content["held_out"] is None
+    assert content["rows_in_file"] == 71
     result = tl("inspect", path)
+    assert "71 training rows in the file" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
     assert re.search(r"^shop +Categorical\(\) +3$", result.out, re.M)
 
@@ -260,6 +263,54 @@ def test_weights_kinds_and_drops(tl, folder):
     assert wrong == "error: weight column 'size' has 'S' in row 1"
 
 
+def test_rows_can_be_left_out_of_the_file(tl, folder):
+    tl("fit", "data.csv", "-t", "price", "--rank", "1", "-o", "few.tlace", "--forget-rows")
+    assert tl("inspect", "few.tlace", "--json").json["rows_in_file"] == 0
+    assert "no training rows in the file" in tl("inspect", "few.tlace").out
+    assert tl("predict", "few.tlace", "data.csv").code == 0
+
+
+class Bar:
+    """Stands for a bar of rich and remembers where it was."""
+
+    def __init__(self):
+        self.states = []
+
+    def update(self, task, *, description, total, completed):
+        self.states.append((description, completed / total))
+
+
+def moved(capsys, **params):
+    """States of the bar while a model is fitted."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 2))
+    y = X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(60)
+    tensorlace.TNKMRegressor(verbose=2, random_state=0, n_jobs=2, **params).fit(X, y)
+    bar = Bar()
+    steps = output._Steps(bar, None, "")
+    for line in capsys.readouterr().err.splitlines():
+        steps.write(line)
+    return bar.states
+
+
+def test_the_bar_follows_a_search(capsys):
+    states = moved(capsys, time_budget=3)
+    trying = [share for what, share in states if what == "trying models"]
+    best = [share for what, share in states if what == "fitting the best"]
+    assert len(trying) >= 15
+    assert trying == sorted(trying)
+    assert trying[0] < 0.05
+    assert 0.3 < trying[-1] < 1.0
+    assert best == [k / len(best) for k in range(1, len(best) + 1)]
+    assert states[len(trying) :] == [("fitting the best", share) for share in best]
+
+
+def test_the_bar_follows_a_single_fit(capsys):
+    states = moved(capsys, rank=2, max_sweeps=50, tol=1e-3)
+    assert states == [("fitting", k / 50) for k in range(1, len(states) + 1)]
+    assert len(states) >= 3
+
+
 def test_a_model_that_chooses_itself_and_comparison(tl, monkeypatch):
     monkeypatch.setattr("tensorlace.cli.rivals.find_spec", lambda name: None)
     content = valid(
@@ -267,6 +318,13 @@ def test_a_model_that_chooses_itself_and_comparison(tl, monkeypatch):
     )
     assert content["model"] == "data.tlace"
     assert content["members"] >= 1
+    held_out = valid("inspect", tl("inspect", "data.tlace", "--json").json)["held_out"]
+    assert held_out["n_rows"] == 71
+    shown = tl("inspect", "data.tlace").out
+    assert re.search(
+        r"^71 rows held out: log score -?\d.*, \d+\.\d% in 95% intervals$", shown, re.M
+    )
+    assert max(map(len, shown.splitlines())) <= 80
     words = ("compare", "data.csv", "-t", "price", "--rank", "1", "--splits", "2", "--json")
     content = valid("compare", tl(*words).json)
     assert {"tensorlace", "exact GP", "BayesianRidge"} <= content["models"].keys()

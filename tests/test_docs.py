@@ -73,8 +73,10 @@ ORDER = [
     *(
         "conformity",
         "sealed",
+        "packing",
         "codec",
         "records",
+        "facts",
         "model_file",
         "tensor_train",
         "datasets",

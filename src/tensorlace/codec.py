@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from tensorlace.conformity import conforms, hints
 from tensorlace.errors import ModelFileError
+from tensorlace.packing import pack, unpack
 from tensorlace.sealed import Arrays
 
 __all__ = ["Decoder", "Encoder"]
@@ -92,16 +93,12 @@ class Encoder:
             return {"type": "objects", "shape": list(value.shape), "items": items}
         if value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
             _refuse(where, f"an array of {value.dtype}")
-        # sums and products depend, in their last bits, on how the numbers lie in memory
-        steps = [abs(s) for s in value.strides]
-        fortran = value.ndim > 1 and steps == sorted(steps) and not value.flags.c_contiguous
-        stored = np.asarray(value.T if fortran else value, order="C")
-        stored = stored.astype(stored.dtype.newbyteorder("<"), copy=False)
+        stored, layout = pack(value)
         content = hashlib.sha256(f"{stored.dtype.str}{stored.shape}".encode())
         content.update(stored.tobytes())
         key = self._keys.setdefault(content.digest(), self._free(where))
         self.arrays[key] = stored
-        return {"type": "array", "key": key, "order": "F" if fortran else "C"}
+        return {"type": "array", "key": key, **layout}
 
     def _free(self, where: str) -> str:
         key, count = where, 2
@@ -160,7 +157,7 @@ class Decoder:
 
     def __init__(self, classes: Mapping[str, type], arrays: Arrays) -> None:
         self._classes, self._arrays = classes, arrays
-        self._used: dict[tuple[str, str], npt.NDArray[Any]] = {}
+        self._used: dict[tuple[Any, ...], npt.NDArray[Any]] = {}
         self._plain: dict[str, Callable[..., Any]] = {
             "float": lambda where, value: _SPECIAL[value],
             "tuple": lambda where, items: tuple(self._all(items, where)),
@@ -202,7 +199,7 @@ class Decoder:
 
     def unused(self) -> list[str]:
         """Keys of arrays that nothing asked for."""
-        return sorted(set(self._arrays) - {key for key, _ in self._used})
+        return sorted(set(self._arrays) - {name[0] for name in self._used})
 
     def _all(self, items: Json, where: str) -> list[Any]:
         if not isinstance(items, list):
@@ -232,13 +229,13 @@ class Decoder:
                 )
         return cls(**values)
 
-    def _array(self, where: str, key: str, order: str) -> npt.NDArray[Any]:
-        if key not in self._arrays or order not in ("C", "F"):
+    def _array(self, where: str, key: str, **layout: str) -> npt.NDArray[Any]:
+        if key not in self._arrays:
             raise ModelFileError(f"{where}: there is no array {str(key)[:80]!r}")
-        if (key, order) not in self._used:
-            stored = self._arrays[key].copy()  # aligned, and free of the file's bytes
-            self._used[key, order] = stored.T if order == "F" else stored
-        return self._used[key, order]
+        name = (key, *layout.items())
+        if name not in self._used:
+            self._used[name] = unpack(self._arrays[key], **layout)
+        return self._used[name]
 
     def _objects(self, where: str, shape: Json, items: Json) -> npt.NDArray[Any]:
         values = self._all(items, where)

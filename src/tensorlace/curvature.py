@@ -86,7 +86,7 @@ class _Joint(Evaluated):
             return dense(self.linear.dense_gram(), beta, gamma, truncation)
         s = 1.0 / np.sqrt(gamma)
         U, sigma, _ = svd(np.sqrt(beta) * s[:, None] * J)
-        return LowRank(s, U, 1.0 / (1.0 + sigma**2))
+        return LowRank.of(s, U, 1.0 / (1.0 + sigma**2))
 
     def determined(self, beta: float, gamma: Array) -> Array | None:
         """``diag(Bᵀ (I + B Bᵀ)⁻¹ B)`` of the whitened Jacobian, if rows are fewer than weights."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from tensorlace.effects import Effects
 from tensorlace.errors import InputError
-from tensorlace.explanations import column_number
+from tensorlace.explanations import column_number, training_rows
 from tensorlace.tables import column_names
 
 __all__ = ["EffectsDisplay"]
@@ -77,7 +77,7 @@ class EffectsDisplay:
             chosen = [column_number(c, names) for c in columns]
         if not chosen:
             raise InputError("columns is empty: name at least one column")
-        table = estimator._background.X if X is None else estimator._table(X)
+        table = training_rows(estimator).X if X is None else estimator._table(X)
         encoding = estimator._encoding
         effects = [
             estimator.partial_effects(d, n_points=n_points, coverage=coverage) for d in chosen

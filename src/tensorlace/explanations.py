@@ -16,7 +16,7 @@ from tensorlace.machines import KernelMachine
 from tensorlace.overview import Overview, overview
 from tensorlace.tables import column_names
 
-__all__ = ["Explains"]
+__all__ = ["Explains", "training_rows"]
 
 
 class Explains(ABC):
@@ -26,7 +26,7 @@ class Explains(ABC):
     weights_: Array
     n_features_in_: int
     _encoding: Encoding
-    _background: Background
+    _background: Background | None
     _relevance: Array | None
 
     @property
@@ -44,7 +44,8 @@ class Explains(ABC):
             raise AttributeError("relevance_ is there after fit")
         if self._relevance is None:
             D = self.n_features_in_
-            self._relevance = total_effects(self.machines_, self.weights_, self._background, D)
+            rows = training_rows(self)
+            self._relevance = total_effects(self.machines_, self.weights_, rows, D)
         return self._relevance.copy()
 
     def partial_effects(
@@ -73,9 +74,10 @@ class Explains(ABC):
         """
         check_is_fitted(self)
         d = column_number(column, column_names(self, self.n_features_in_))
-        values, raw = chosen_values(self._encoding, self._background, d, grid, n_points)
+        rows = training_rows(self)
+        values, raw = chosen_values(self._encoding, rows, d, grid, n_points)
         mean, std, lower, upper = effects_of(
-            self.machines_, self.weights_, self._background, d, values, coverage
+            self.machines_, self.weights_, rows, d, values, coverage
         )
         name = column_names(self, self.n_features_in_)[d]
         return Effects(name, self._encoding.kinds[d], raw, mean, std, lower, upper, coverage)
@@ -84,6 +86,23 @@ class Explains(ABC):
         """What was chosen and found, to be printed: a page of text for a terminal."""
         check_is_fitted(self)
         return overview(self)
+
+
+def training_rows(model: Any) -> Background:
+    """The training rows that a fitted estimator keeps.
+
+    Raises
+    ------
+    InputError
+        If it comes from a file that was to hold none.
+    """
+    rows: Background | None = model._background
+    if rows is None:
+        raise InputError(
+            "effects are averages over training rows, and this model was saved with "
+            "background=False, so it has none: save it with them, or fit it again"
+        )
+    return rows
 
 
 def column_number(column: str | int, names: tuple[str, ...]) -> int:

@@ -9,7 +9,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y, check_consistent_length
 
-from tensorlace.background import gather_background
+from tensorlace.background import Background, gather_background
 from tensorlace.bases.basis import Array
 from tensorlace.cluster import DaskPieces, collection_pieces, is_collection
 from tensorlace.encoding import Encoding
@@ -122,7 +122,7 @@ class FitsTables(ABC):
         self.n_rows_ = int(table.n_rows)
         self.n_iter_ = max(f.n_steps for f in fits)
         self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
-        self._background = gather_background(table)
+        self._background: Background | None = gather_background(table)
         self._relevance: Array | None = None
         self.n_pruned_ = sum(machine.n_pruned for machine in self.machines_)
         self.check_ = checked(found.unseen)

@@ -16,7 +16,16 @@ from typing import Any
 from tensorlace.checkpoints import write_atomically
 from tensorlace.codec import Decoder, Encoder
 from tensorlace.errors import ModelFileError
-from tensorlace.records import ATTRIBUTES, CLASSES, ESTIMATORS, OPTIONAL, check_model
+from tensorlace.explanations import Explains
+from tensorlace.facts import facts
+from tensorlace.records import (
+    CLASSES,
+    ESTIMATORS,
+    OPTIONAL,
+    attributes,
+    check_model,
+    estimator_class,
+)
 from tensorlace.sealed import Arrays, seal, strict_json, unseal
 
 __all__ = ["VERSION", "describe", "load", "save"]
@@ -26,25 +35,35 @@ VERSION = 1
 
 Note = str | int | float | bool | None
 
+_INNER = "best_estimator_"
+
 
 def save(
-    model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Note] | None = None
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    notes: Mapping[str, Note] | None = None,
+    background: bool = True,
 ) -> None:
     """Write a fitted model to one file, all or nothing.
 
     The file is written beside ``path`` and then takes its place: whoever looks finds the old file
-    or the new one, whole. It holds the arguments and everything `fit` learned, to the bit. Training
-    rows are not in it, but values of single columns are: knots of quantiles, names of categories.
+    or the new one, whole. It holds the arguments and everything `fit` learned, to the bit: also the
+    training rows, 4096 at most, that explanations average over. Targets are not in it.
 
     Parameters
     ----------
-    model : TNKMRegressor
+    model : TNKMRegressor or TNKMRegressorCV
         Fitted.
     path : path
         By custom ``*.tlace``.
     notes : mapping, optional
         Text, numbers or booleans to keep with the model, such as when it was fitted or how well it
         did; `describe` gives them back.
+    background : bool, default=True
+        False leaves the training rows out. ``relevance_`` and ``summary()`` are kept, and
+        ``partial_effects`` of the loaded model raises an `InputError`. Values of single columns
+        stay in the file: knots of quantiles, smallest and largest values, names of categories.
 
     Raises
     ------
@@ -65,7 +84,7 @@ def save(
     >>> bool(np.all(same.predict(X) == model.predict(X)))
     True
     """
-    data = _to_bytes(model, notes or {})
+    data = _to_bytes(model, notes or {}, background)
     _from_bytes(data, "the model")  # what cannot be read is not written
     target = Path(os.path.realpath(path))  # a link stays a link
     try:
@@ -94,8 +113,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``class``; ``about`` the fit: version of tensorlace, rows, columns, log evidence, noise;
-        ``notes``; ``version`` of the format; ``bytes``; shapes of all ``arrays`` by key.
+        ``class``; ``about`` the fit: version of tensorlace, rows, how many of them are in the file
+        (``n_background``), columns, log evidence, noise, and how the model did on rows that were
+        held out (None with a fixed rank, or few rows); ``notes``; ``version`` of the format;
+        ``bytes``; shapes of all ``arrays`` by key.
 
     Raises
     ------
@@ -109,49 +130,53 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     return {**about, "version": VERSION, "bytes": len(data), "arrays": sizes}
 
 
-def _about(model: Any) -> dict[str, Any]:
-    """Facts for people; `load` does not need them."""
-    from importlib.metadata import version
-
-    return {
-        "tensorlace": version("tensorlace"),
-        "n_rows": model.n_rows_,
-        "log_evidence": model.log_evidence_,
-        "noise_std": model.noise_precision_**-0.5,
-        "columns": [[name, repr(kind)] for name, kind in model.kinds_.items()],
-    }
-
-
-def _to_bytes(model: Any, notes: Mapping[str, Note]) -> bytes:
+def _to_bytes(model: Any, notes: Mapping[str, Note], background: bool = True) -> bytes:
     """A whole file."""
     name = type(model).__name__
-    if ESTIMATORS.get(name) is not type(model):
-        raise ModelFileError(f"a {name} cannot be saved: give a fitted {', '.join(ESTIMATORS)}")
-    params = model.get_params(deep=False)
-    state = {key: value for key, value in vars(model).items() if key not in params}
-    if "machines_" not in state:
+    if name not in ESTIMATORS or estimator_class(name) is not type(model):
+        raise ModelFileError(f"a {name} cannot be saved: give a fitted {' or '.join(ESTIMATORS)}")
+    if "machines_" not in vars(model):
         raise ModelFileError(f"this {name} is not fitted: call fit before saving it")
-    unknown = sorted(state.keys() - ATTRIBUTES.keys())
-    if unknown:
-        raise ModelFileError(
-            f"attribute {unknown[0]!r} ({type(state[unknown[0]]).__name__}) of {name} is not known "
-            f"to model files: delete it, or add it to tensorlace.records"
-        )
     for key, note in notes.items():
         if not (isinstance(key, str) and isinstance(note, str | int | float | bool | None)):
             raise ModelFileError(f"notes[{key!r}] is {note!r:.80}: give text, numbers or booleans")
         if isinstance(note, float) and not math.isfinite(note):
             raise ModelFileError(f"notes[{key!r}] is {note}: give a finite number or text")
     encoder = Encoder(CLASSES)
+    kept = len(model._background.weight) if background and model._background is not None else 0
     content = {
-        "class": name,
-        "params": {key: encoder.encode(value, key) for key, value in sorted(params.items())},
-        "state": {key: encoder.encode(value, key) for key, value in sorted(state.items())},
-        "about": _about(model),
+        **_node(model, encoder, background, ""),
+        "about": {**facts(model), "n_background": kept},
         "notes": dict(notes),
     }
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     return seal(text, VERSION, encoder.arrays)
+
+
+def _node(model: Any, encoder: Encoder, background: bool, where: str) -> dict[str, Any]:
+    """A fitted estimator as JSON; the one that a cross-validation chose is inside of it."""
+    name = type(model).__name__
+    params = model.get_params(deep=False)
+    state = {key: value for key, value in vars(model).items() if key not in params}
+    unknown = sorted(state.keys() - attributes(type(model)).keys())
+    if unknown:
+        raise ModelFileError(
+            f"attribute {unknown[0]!r} ({type(state[unknown[0]]).__name__}) of {name} is not known "
+            f"to model files: delete it, or add it to tensorlace.records"
+        )
+    if not background:
+        if isinstance(model, Explains):
+            state["_relevance"] = model.relevance_
+        state["_background"] = None
+    inner = state.pop(_INNER, None)
+    node: dict[str, Any] = {
+        "class": name,
+        "params": {k: encoder.encode(v, where + k) for k, v in sorted(params.items())},
+        "state": {k: encoder.encode(v, where + k) for k, v in sorted(state.items())},
+    }
+    if inner is not None:
+        node["state"][_INNER] = _node(inner, encoder, background, f"{where}{_INNER}.")
+    return node
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
@@ -181,34 +206,47 @@ def _from_bytes(data: bytes, name: str) -> Any:
     """Model in a whole file."""
     content, arrays = _open(data, name)
     try:
-        return _model(content, Decoder(CLASSES, arrays))
+        decoder = Decoder(CLASSES, arrays)
+        model = _model(content, decoder)
+        if decoder.unused():
+            raise ModelFileError(f"array {decoder.unused()[0][:80]!r} belongs to nothing")
+        return model
     except ModelFileError as error:
         raise ModelFileError(f"{name}: {error}") from error
     except RecursionError as error:
         raise ModelFileError(f"{name}: the model is nested too deeply") from error
 
 
-def _model(content: dict[str, Any], decoder: Decoder) -> Any:
-    cls = ESTIMATORS.get(content["class"])
+def _model(content: dict[str, Any], decoder: Decoder, where: str = "") -> Any:
+    cls = estimator_class(content["class"])
     if cls is None:
         raise ModelFileError(f"{content['class'][:80]!r} is no estimator of tensorlace")
     model = cls()
     params, state = content["params"], content["state"]
     for given, known, optional in (
         (params, model.get_params(deep=False), frozenset()),
-        (state, ATTRIBUTES, OPTIONAL),
+        (state, attributes(cls), OPTIONAL),
     ):
         wrong = (given.keys() ^ known.keys()) - (optional - given.keys())
         if wrong:
-            raise ModelFileError(f"{', '.join(sorted(wrong))[:200]}: unknown or missing")
-    model.set_params(**{key: decoder.decode(node, key) for key, node in params.items()})
+            raise ModelFileError(f"{where}{', '.join(sorted(wrong))[:200]}: unknown or missing")
+    model.set_params(**{key: decoder.decode(node, where + key) for key, node in params.items()})
     for key, node in state.items():
-        setattr(model, key, decoder.decode(node, key))
-    if decoder.unused():
-        raise ModelFileError(f"array {decoder.unused()[0][:80]!r} belongs to nothing")
+        inner = key == _INNER
+        value = _inner(node, decoder) if inner else decoder.decode(node, where + key)
+        setattr(model, key, value)
     try:
         model._validate_params()
     except (ValueError, TypeError) as error:
         raise ModelFileError(str(error)) from error
     check_model(model)
     return model
+
+
+def _inner(node: Any, decoder: Decoder) -> Any:
+    """The estimator inside of a cross-validated one, which has no other inside."""
+    kinds = {"class": str, "params": dict, "state": dict}
+    given = {k: type(v) for k, v in node.items()} if isinstance(node, dict) else {}
+    if given != kinds or node["class"] != "TNKMRegressor":
+        raise ModelFileError(f"{_INNER} is no estimator of tensorlace")
+    return _model(node, decoder, f"{_INNER}.")

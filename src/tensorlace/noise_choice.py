@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 from tensorlace.bases.basis import Array
 from tensorlace.machines import KernelMachine
 from tensorlace.noise import GAUSSIAN, KINDS, Noise, scales
+from tensorlace.posterior import Root
 from tensorlace.predictive import Distribution
 
 __all__ = ["Residuals", "choose_noise"]
@@ -122,7 +123,7 @@ def choose_noise(
     machine = None
     if varying and fit is not None and len(residuals.y) >= _VARYING_FROM:
         h = _unseen_surprise(residuals, folds, fit)
-        machine = fit(residuals.surprise, np.ones(len(residuals.y), dtype=np.bool_))
+        machine = _certain(fit(residuals.surprise, np.ones(len(residuals.y), dtype=np.bool_)))
         h = h[few] - part.mean(h[few])
         for kind in varying:
             degrees = (np.inf,) if kind == "varying" else DEGREES[:-1]
@@ -146,6 +147,12 @@ def choose_noise(
     if noise.strength > 0.0 and machine is not None:
         noise = replace(noise, level=residuals.mean(machine.mean(residuals.X)))
     return (GAUSSIAN if noise.trivial else noise), results
+
+
+def _certain(machine: KernelMachine) -> KernelMachine:
+    """The machine without its posterior, which is most of it: only its mean will be asked for."""
+    P = machine.fit.posterior.n_weights
+    return replace(machine, fit=replace(machine.fit, posterior=Root(np.empty((P, 0)), 0.0)))
 
 
 def _best(

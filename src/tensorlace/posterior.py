@@ -7,7 +7,7 @@ for several vectors have them in columns: ``quad`` takes a transposed Jacobian (
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import numpy as np
 
@@ -109,6 +109,12 @@ class LowRank(Posterior):
     U: Array
     c: Array
     n_dropped: int = 0
+
+    @classmethod
+    def of(cls, scale: Array, U: Array, c: Array, n_dropped: int = 0) -> Self:
+        """Without directions of which the rows say nothing: ``c = 1`` is as if they were not."""
+        told = c < 1.0
+        return cls(scale, U if told.all() else U[:, told], c[told], n_dropped)
 
     @property
     def n_weights(self) -> int:

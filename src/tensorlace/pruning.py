@@ -213,7 +213,7 @@ def marginal(
         B = posterior.U[which] * np.sqrt(1.0 - posterior.c)
         U, s, _ = svd(B, full_matrices=False, check_finite=False)
         c = np.maximum(1.0 - s**2, posterior.c.min())
-        return LowRank(posterior.scale[which], U, c, posterior.n_dropped)
+        return LowRank.of(posterior.scale[which], U, c, posterior.n_dropped)
     assert isinstance(posterior, Root)
     W = posterior.W[which]
     (R,) = qr(W.T, mode="r", check_finite=False)  # W Wᵀ = Rᵀ R

@@ -28,9 +28,10 @@ from tensorlace.rotation import Rotation
 from tensorlace.summaries import Frame
 from tensorlace.tables import column_names
 
-__all__ = ["ATTRIBUTES", "CLASSES", "ESTIMATORS", "OPTIONAL", "check_model"]
+__all__ = ["CLASSES", "ESTIMATORS", "attributes", "check_model", "estimator_class"]
 
-ESTIMATORS: dict[str, type[Any]] = {"TNKMRegressor": TNKMRegressor}
+ESTIMATORS = ("TNKMRegressor", "TNKMRegressorCV")
+"""Estimators that files know."""
 
 CLASSES: dict[str, type] = {
     cls.__name__: cls
@@ -70,13 +71,38 @@ ATTRIBUTES: dict[str, Any] = {
     "_encoding": Encoding,
     "_draw_seed": int,
     "_sharp": bool,
-    "_background": Background,
+    "_background": Background | None,
     "_relevance": Array | None,
 }
 """Attributes of a fitted estimator and their types."""
 
+CHOSEN: dict[str, Any] = {
+    "cv_results_": dict[str, Any],
+    "best_index_": int,
+    "best_params_": dict[str, Any],
+    "best_score_": float,
+    "best_estimator_": TNKMRegressor,
+}
+"""More of them, where one model was chosen by cross-validation."""
+
 OPTIONAL = frozenset({"feature_names_in_"})
 """Attributes that some fitted estimators do not have."""
+
+
+def estimator_class(name: str) -> type[Any] | None:
+    """Class of an estimator; None if there is none of that name."""
+    if name == "TNKMRegressor":
+        return TNKMRegressor
+    if name == "TNKMRegressorCV":
+        from tensorlace.cross_validation import TNKMRegressorCV  # takes long
+
+        return TNKMRegressorCV
+    return None
+
+
+def attributes(cls: type[Any]) -> dict[str, Any]:
+    """Attributes that a fitted estimator of a class has, and their types."""
+    return ATTRIBUTES if cls is TNKMRegressor else {**ATTRIBUTES, **CHOSEN}
 
 
 def check_model(model: Any) -> None:
@@ -87,7 +113,7 @@ def check_model(model: Any) -> None:
     ModelFileError
         Naming the first attribute whose type or size is wrong.
     """
-    for name, hint in ATTRIBUTES.items():
+    for name, hint in attributes(type(model)).items():
         if hasattr(model, name) and not conforms(getattr(model, name), hint):
             raise ModelFileError(f"{name} is of the wrong type: {type(getattr(model, name))}")
     for what, fits in _facts(model):
@@ -110,9 +136,24 @@ def _facts(model: Any) -> Iterator[tuple[str, Any]]:
     weights = model.weights_
     yield "weights_", len(machines) > 0 and weights.shape == (len(machines),)
     yield "weights_", np.all(weights >= 0.0) and abs(weights.sum() - 1.0) < 1e-9
-    for k, machine in enumerate(machines):
-        for what, fits in _machine_facts(machine, D):
-            yield f"machines_.{k}.{what}", fits
+    noise, rows = model.noise_, model._background
+    yield "noise_", noise.factor > 0.0 and noise.degrees > 2.0 and noise.shrink > 0.0
+    yield "noise_", noise.strength == 0.0 or len(noise.machines) > 0
+    for what, of in (("machines_", machines), ("noise_.machines", noise.machines)):
+        for k, machine in enumerate(of):
+            for part, fits in _machine_facts(machine, D):
+                yield f"{what}.{k}.{part}", fits
+    if rows is not None:
+        n = len(rows.weight)
+        yield "_background", rows.X.shape == (n, D) and rows.weight.shape == (n,)
+    yield "_relevance", model._relevance is None or model._relevance.shape == (D,)
+    found = model.calibration_
+    if found is not None:
+        k = found.z.size
+        yield "calibration_", found.z.shape == found.below.shape == found.upto.shape == (k,)
+        yield "calibration_", k > 0 and found.n_rows > 0.0
+    if type(model) is not TNKMRegressor:
+        yield "best_index_", 0 <= model.best_index_ < len(model.cv_results_.get("params", ()))
 
 
 def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str, Any]]:

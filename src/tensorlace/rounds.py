@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from threading import Lock
 from typing import Any, final
 
 import numpy as np
@@ -72,7 +73,7 @@ class Runner:
         self.tried: list[Trial] = []
         self.scores: dict[int, float] = {}
         self._seeds = np.random.default_rng(task.seed)
-        self._number = count(1)
+        self._number, self._spent, self._lock = count(1), 0.0, Lock()
 
     @property
     def work(self) -> float:
@@ -88,11 +89,7 @@ class Runner:
         new = [c for c in self.task.distinct(candidates) if c not in seen]
         seeds = self._seeds.integers(2**31, size=len(new)).tolist()
 
-        def done(what: str) -> None:
-            if self.task.report is not None:
-                self.task.report(f"fit {next(self._number)}: {what}")
-
-        found = trials.run(new, seeds, self.task.threads, done, self.expired)
+        found = trials.run(new, seeds, self.task.threads, self._done, self.expired)
         self.tried += found
         y, weight = trials.targets
         if found:
@@ -102,6 +99,15 @@ class Runner:
             ):
                 self.scores[id(trial)] = float(score)
         return found
+
+    def _done(self, candidate: Candidate, n_rows: int) -> None:
+        """Tell of a fit, and by the cost model, which part of the work is done."""
+        if self.task.report is None:
+            return
+        with self._lock:
+            self._spent += cost(candidate, self.width, n_rows)
+            share = min(self._spent / self.work, 1.0)
+            self.task.report(f"fit {next(self._number)}, {share:.0%} of the budget: {candidate}")
 
     def best(self, tried: Sequence[Trial]) -> list[Trial]:
         """Best first."""

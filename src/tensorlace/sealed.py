@@ -77,17 +77,18 @@ def unseal(data: bytes, version: int, name: str) -> tuple[str, Arrays]:
     ModelFileError
         If the file, called ``name``, is anything but what `seal` writes for this version.
     """
-    body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
+    view = memoryview(data)  # its slices copy nothing
+    body, digest = view[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if hashlib.sha256(body).digest() != digest:
         ours = data[8 : 8 + len(_START)] == _START[: max(len(data) - 8, 1)]
         what = "damaged or cut short: its digest does not match" if ours else _OTHER
         raise ModelFileError(f"{name} is {what}")
-    if not body[8:].startswith(_START):
+    if body[8 : 8 + len(_START)] != _START:
         raise ModelFileError(f"{name} is {_OTHER}")
     end = 8 + int.from_bytes(body[:8], "little")
     if end > len(body):
         raise ModelFileError(f"{name}: the header is longer than the file")
-    header = strict_json(body[8:end], name)
+    header = strict_json(bytes(body[8:end]), name)
     metadata = header.pop("__metadata__")
     if not all(isinstance(value, str) for value in metadata.values()):
         raise ModelFileError(f"{name}: the header has something else than text")
@@ -98,13 +99,13 @@ def unseal(data: bytes, version: int, name: str) -> tuple[str, Arrays]:
         )
     if metadata.keys() != {"format", "version", "model"}:
         raise ModelFileError(f"{name}: the header has unknown or missing entries")
-    return metadata["model"], _arrays(header, data[end:], name)
+    return metadata["model"], _arrays(header, view[end:], name)
 
 
 _OTHER = "not a tensorlace model file"
 
 
-def _arrays(header: dict[str, Any], data: bytes, name: str) -> Arrays:
+def _arrays(header: dict[str, Any], data: memoryview, name: str) -> Arrays:
     """Arrays; they must be all of ``data``, in order and without a gap."""
     out: Arrays = {}
     start = 0

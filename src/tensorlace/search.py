@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from time import monotonic
 from typing import Any
 
@@ -189,7 +190,7 @@ def _yet_to_learn(run: Runner, best: Trial, n_rows: int) -> float:
     trials, (y, weight) = run.trials, run.trials.targets
     halves = [(part_of(train, int(train.sum()) // 2), held) for train, held in trials.parts]
     again = replace(trials, parts=halves).run(
-        [best.candidate], [best.seed], run.task.threads, lambda what: None, run.expired
+        [best.candidate], [best.seed], run.task.threads, lambda *fit: None, run.expired
     )
     if not again:
         return 1.0
@@ -219,7 +220,11 @@ def _final(
         )
         begin = None if begins is None else begins[k]
         how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": task.memory_budget}
-        return prune(fit_machines(cut, table, begin=begin, **how)[0])
+        machine = prune(fit_machines(cut, table, begin=begin, **how)[0])
+        if task.report is not None:
+            task.report(f"member {next(number)}/{len(candidates)}: {candidates[k]}")
+        return machine
 
+    number = count(1)
     jobs = [partial(fit, k) for k in range(len(candidates))]
     return tuple(side_by_side(jobs, task.threads))

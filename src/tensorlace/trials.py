@@ -109,10 +109,13 @@ class Trials:
         candidates: Sequence[Candidate],
         seeds: Sequence[int],
         threads: int,
-        done: Callable[[str], None],
+        done: Callable[[Candidate, int], None],
         expired: Callable[[], bool],
     ) -> list[Trial]:
-        """Try all, side by side; those not begun when time has ``expired`` are left out."""
+        """Try all, side by side; those not begun when time has ``expired`` are left out.
+
+        ``done`` is told the candidate and the number of rows of each fit.
+        """
         jobs = [(k, part) for k in range(len(candidates)) for part in self.parts]
 
         def attempt(k: int, part: tuple[Mask, Mask]) -> tuple[KernelMachine, Array, float] | None:
@@ -129,7 +132,7 @@ class Trials:
             how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": self.memory_budget}
             (machine,) = fit_machines(cut, source, **how)
             d = machine.linearized(self.sample.X[held])
-            done(str(candidates[k]))
+            done(candidates[k], source.n_rows)
             said = np.stack([d.means[0], d.epistemic_stds[0], d.aleatoric_stds[0]])
             return machine, said, perf_counter() - start
 

@@ -10,7 +10,7 @@ import typer
 from tensorlace.cli.files import find_column, read, take_target
 from tensorlace.cli.fit import _rank, train
 from tensorlace.cli.options import Data, Json, Seed
-from tensorlace.cli.output import count, note, number, print_json, say, table
+from tensorlace.cli.output import bar, count, note, number, print_json, say, table
 from tensorlace.cli.rivals import numbers, rivals
 from tensorlace.cli.scores import score
 from tensorlace.errors import InputError
@@ -57,16 +57,19 @@ def compare(
     for split in range(splits):
         order = np.random.default_rng([seed, split]).permutation(len(y))
         test, rest = order[:size], order[size:]
-        how = {"rank": _rank(rank), "time_budget": time_budget}
+        how: dict[str, Any] = {"rank": _rank(rank), "time_budget": time_budget}
+        which = f"split {split + 1} of {splits}: "
         start = perf_counter()
-        dist = train(X.iloc[rest], y[rest], seed=seed, **how).predict_dist(X.iloc[test])
+        dist = train(X.iloc[rest], y[rest], seed=seed, title=which, **how).predict_dist(
+            X.iloc[test]
+        )
         seconds = perf_counter() - start
         results.setdefault(OURS, []).append({**score(y[test], dist), "seconds": seconds})
         plain, plain_test = numbers(X.iloc[rest], X.iloc[test])
         for name, rival in rivals(gp_rows).items():
             start = perf_counter()
             try:
-                with warnings.catch_warnings():
+                with warnings.catch_warnings(), bar(f"{which}{name} "):
                     warnings.simplefilter("ignore")
                     dist = rival(plain, y[rest], plain_test, seed)
             except Exception as error:  # another library's trouble is a result, not ours to raise

@@ -54,7 +54,8 @@ def read(path: Path, *, as_written: bool = False, text: Sequence[str] = ()) -> A
                 how |= {"dtype": str, "na_filter": False}
             else:
                 how |= {"dtype": dict.fromkeys(text, str), "low_memory": False}
-                how |= {"float_precision": "round_trip"}
+                if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
+                    how |= {"float_precision": "round_trip"}  # the only way since then
             frame = pd.read_csv(io.StringIO(source), **how)
     except (OSError, ValueError, ImportError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
@@ -193,9 +194,10 @@ def features(model: Any, frame: Any) -> Any:
     out = frame[names].copy()
     for name, code in zip(names, model._encoding.codes, strict=True):
         numbers = isinstance(code, LevelCodes) and not any(isinstance(v, str) for v in code.numbers)
-        if numbers and out[name].dtype == object:  # one new text made text of all numbers
-            parsed = pd.to_numeric(out[name], errors="coerce")
-            out[name] = parsed.astype(object).where(parsed.notna(), out[name])
+        if numbers and out[name].dtype.kind == "O":  # one new text made text of all numbers
+            raw = out[name].astype(object)
+            parsed = pd.to_numeric(raw, errors="coerce")
+            out[name] = parsed.astype(object).where(parsed.notna(), raw)
     return out
 
 

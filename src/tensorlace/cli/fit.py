@@ -42,6 +42,10 @@ def fit(
         typer.Option(min=0.0, max=0.9, help="Part of the rows to keep for a test; 0 fits to all."),
     ] = 0.1,
     rank: Annotated[str, typer.Option(help="Number of products, or auto.")] = "auto",
+    forget_rows: Annotated[
+        bool,
+        typer.Option("--forget-rows", help="Keep no training rows in the file: no effects then."),
+    ] = False,
     seed: Seed = 0,
     notes: Annotated[
         list[str] | None, typer.Option("--note", metavar="KEY=TEXT", help="Kept in the file.")
@@ -73,7 +77,11 @@ def fit(
     if size and len(y) - size >= 2:
         test[np.random.default_rng(seed).permutation(len(y))[:size]] = True
     start = perf_counter()
-    params = {"rank": _rank(rank), "time_budget": time_budget, "columns": kinds or None}
+    params: dict[str, Any] = {
+        "rank": _rank(rank),
+        "time_budget": time_budget,
+        "columns": kinds or None,
+    }
     model = train(X[~test], y[~test], _part(weights, ~test), seed=seed, **params)
     seconds = perf_counter() - start
     scores = None
@@ -81,7 +89,8 @@ def fit(
         scores = score(y[test], model.predict_dist(X[test]), weight=_part(weights, test))
         kept |= {f"test_{key}": scores[key] for key in ("rows", "rmse", "coverage")}
     path = output or Path(data.stem if str(data) != "-" else "model").with_suffix(".tlace")
-    save(model, path, notes={"target": target, "data": data.name, **kept})
+    about = {"target": target, "data": data.name, **kept}
+    save(model, path, notes=about, background=not forget_rows)
     if json:
         print_json(
             {
@@ -115,10 +124,12 @@ def fit(
     say(["", f"Model: {path} ({number(path.stat().st_size / 1024)} KiB)"])
 
 
-def train(X: Any, y: Any, weight: Any = None, *, seed: int, **params: Any) -> TNKMRegressor:
+def train(
+    X: Any, y: Any, weight: Any = None, *, seed: int, title: str = "", **params: Any
+) -> TNKMRegressor:
     """Fit with a bar on standard error."""
     model = TNKMRegressor(random_state=seed, verbose=2, **params)
-    with bar("fitting"):
+    with bar(title):
         model.fit(X, y, sample_weight=weight)
     return model.set_params(verbose=0)
 

@@ -36,6 +36,10 @@ def inspect(model: Model, json: Json = False) -> None:
                 "rows": machine.n_rows_,
                 "log_evidence": machine.log_evidence_,
                 "noise_std": machine.noise_precision_**-0.5,
+                "noise": about["noise"],
+                "rows_in_file": about["n_background"],
+                "calibrated": about["calibrated"],
+                "held_out": about["held_out"],
                 "columns": columns,
                 "members": members,
                 "notes": notes,
@@ -49,7 +53,8 @@ def inspect(model: Model, json: Json = False) -> None:
             f"by tensorlace {about['tensorlace']}",
             f"fitted to {count(machine.n_rows_, 'row')} and {count(len(columns), 'column')}",
             f"log evidence {number(machine.log_evidence_)}, noise about "
-            f"±{number(machine.noise_precision_**-0.5)}",
+            f"±{number(machine.noise_precision_**-0.5)}, {about['noise'].replace('_', ' ')}",
+            *_seen(about),
             *(f"{key}: {value}" for key, value in notes.items()),
             "",
         ]
@@ -67,6 +72,21 @@ def inspect(model: Model, json: Json = False) -> None:
         for k, m in enumerate(members)
     )
     table(("member", "share", "rank", "weights", "posterior", "additive", "rotated"), cells)
+
+
+def _seen(about: dict[str, Any]) -> Iterator[str]:
+    """Rows held out in the search, and rows that are in the file."""
+    held_out = about["held_out"]
+    if held_out is not None:
+        where = held_out["levels"].index(0.95)
+        yield (
+            f"{count(round(held_out['n_rows']), 'row')} held out: log score "
+            f"{number(held_out['log_score'])}, {held_out['coverage'][where]:.1%} in 95% intervals"
+        )
+    kept = about["n_background"]
+    yield f"{count(kept, 'training row')} in the file" if kept else "no training rows in the file"
+    if about["calibrated"]:
+        yield "intervals calibrated on rows of their own"
 
 
 def _levels(code: Any) -> int | None:

@@ -74,30 +74,57 @@ def _plain(value: Any) -> Any:
 
 
 class _Steps(io.TextIOBase):
-    """Takes the lines that a verbose fit prints and moves a bar."""
+    """Takes the lines that a verbose fit prints and moves a bar.
 
-    _LINE = re.compile(r"\[tensorlace\] .*?(candidate|step) (\d+)/(\d+)")
+    A search says which part of its budget is spent, then which members are fitted to all rows; a
+    single fit says its steps.
+    """
 
-    def __init__(self, progress: Progress, task: Any) -> None:
-        self._progress, self._task = progress, task
+    _LINE = re.compile(
+        r"\[tensorlace\] (?:fit \d+, (?P<percent>\d+)%|member (?P<member>\d+)/(?P<members>\d+):"
+        r"|.*?\bstep (?P<step>\d+)/(?P<steps>\d+))"
+    )
+
+    def __init__(self, progress: Progress, task: Any, title: str) -> None:
+        self._progress, self._task, self._title = progress, task, title
 
     def write(self, text: str) -> int:
-        for what, step, total in self._LINE.findall(text):
-            if what == "candidate":  # they come in any order
-                self._progress.update(self._task, total=int(total), advance=1)
+        for line in self._LINE.finditer(text):
+            if line["percent"]:
+                what, done, total = "trying models", line["percent"], "100"
+            elif line["member"]:
+                what, done, total = "fitting the best", line["member"], line["members"]
             else:
-                self._progress.update(self._task, total=int(total), completed=int(step))
+                what, done, total = "fitting", line["step"], line["steps"]
+            self._progress.update(
+                self._task,
+                description=f"{self._title}{what}",
+                total=float(total),
+                completed=float(done),
+            )
         return len(text)
 
 
 @contextmanager
-def bar(title: str) -> Iterator[None]:
-    """Show how far a verbose fit is, if standard error is a terminal."""
+def bar(title: str = "") -> Iterator[None]:
+    """Show how far a verbose fit is, if standard error is a terminal.
+
+    Parameters
+    ----------
+    title : str
+        Put before what is being done.
+    """
     console = Console(file=sys.stderr)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+    )
     hidden = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
-        task = progress.add_task(title, total=None)
+        task = progress.add_task(f"{title}fitting", total=None)
         # rich takes hold of standard error too: what a fit prints there must not reach it
-        with redirect_stderr(_Steps(progress, task)):
+        with redirect_stderr(_Steps(progress, task, title)):
             yield
