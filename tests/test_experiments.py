@@ -11,8 +11,8 @@ from scipy import stats
 from tensorlace import Normal, TNKMRegressor, metrics
 from tensorlace.config import CURVATURES
 from tensorlace.curvature import Last
-from tensorlace.datasets import load_uci
-from tensorlace.errors import InputError
+from tensorlace.datasets import UCI, UciSet, checksum, load_uci
+from tensorlace.errors import InputError, SourceError
 from tensorlace.experiments import (
     ablation,
     complexity,
@@ -49,12 +49,14 @@ def small():
 
 
 @pytest.fixture
-def directory(tmp_path):
-    """A data directory with a tiny "yacht"."""
+def directory(tmp_path, monkeypatch):
+    """A data directory with a tiny "yacht", which is taken for the real one."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 2))
     table = np.column_stack([X, X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(40)])
-    np.savetxt(tmp_path / "yacht.csv", table, delimiter=",", header="x1,x2,y", comments="")
+    file = {"delimiter": ",", "fmt": "%.17g", "header": "x1,x2,y", "comments": ""}
+    np.savetxt(tmp_path / "yacht.csv", table, **file)
+    monkeypatch.setitem(UCI, "yacht", UciSet(("x1", "x2"), 40, checksum(table), ()))
     return tmp_path
 
 
@@ -64,7 +66,7 @@ def directory(tmp_path):
 def test_load_and_split(directory, monkeypatch):
     X, y, names = load_uci("yacht", directory)
     assert X.shape == (40, 2)
-    assert names == ["x1", "x2"]
+    assert names == ("x1", "x2")
     monkeypatch.setenv("TENSORLACE_DATA", str(directory))
     split = split_of("yacht", 3)
     assert abs(split.y.mean()) < 1e-12
@@ -74,10 +76,16 @@ def test_load_and_split(directory, monkeypatch):
     assert np.ptp(original) == pytest.approx(np.ptp(y))
 
 
-@pytest.mark.parametrize("name", ["boston", "mars"])
-def test_missing_data_says_what_to_do(directory, name):
-    with pytest.raises(InputError, match=r"TENSORLACE_DATA|choose from"):
-        load_uci(name, directory)
+@pytest.mark.parametrize(
+    ("name", "error", "match"),
+    [
+        ("boston", SourceError, r"no boston\.csv in .*: leave data out to fetch it"),
+        ("mars", InputError, "no set 'mars': use boston, "),
+    ],
+)
+def test_missing_data_says_what_to_do(directory, name, error, match):
+    with pytest.raises(error, match=match):
+        split_of(name, 1, directory)
 
 
 # the authors' procedure
@@ -434,7 +442,7 @@ def test_commands_refuse_nonsense(tmp_path, capsys):
             main(argv)
     how = ["--quick", "--splits", "1", "--protocol", "published"]  # in a process of its own
     assert main(["uci", *how, "--data", str(tmp_path), "--results", str(tmp_path)]) == 1
-    assert "no file yacht.csv" in capsys.readouterr().err
+    assert "no yacht.csv in" in capsys.readouterr().err
 
 
 def test_tables_and_page_of_made_up_records(tmp_path):

@@ -145,10 +145,33 @@ def test_regressor_is_calibrated_and_good():
     assert metrics.rmse(y[400:], dist) < 0.65  # noise is 0.4, f has a deviation of 3.4
     # one core of three is Bayesian: a little too sure (0.875 measured)
     assert 0.85 < metrics.coverage(y[400:], dist) < 0.99
-    assert 0.35 < model.noise_precision_**-0.5 < 0.65
+    assert 0.35 < y[:400].std() * model.noise_precision_**-0.5 < 0.65
     mean, std = model.predict(X[400:], return_std=True)
     np.testing.assert_array_equal(mean, dist.mean)
     assert np.all(std > 0.3)
+
+
+@pytest.mark.parametrize("curvature", ["full", "ggn", "block", "diag"])
+def test_regressor_has_all_curvatures(curvature):
+    """The deviation of the function is that of the dense Hessian, whichever of the five it is."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(150, 2))
+    y = X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(150)
+    how = {"rank": 2, "n_basis": 4, "random_state": 0}
+    model = TTRegressor(**how, curvature=curvature).fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    last = TTRegressor(**how).fit(X, y)
+    np.testing.assert_array_equal(mean, last.predict(X))  # one MAP estimate for all
+    scale = y.std()
+    phi = model._features((X - X.mean(axis=0)) / X.std(axis=0))
+    z = (y - y.mean()) / scale
+    beta, gamma = model.noise_precision_, model.prior_precision_
+    H = tensor_train.hessian(model.cores_, phi, z, beta, gamma, curvature)
+    J = tensor_train.jacobian(model.cores_, phi)
+    values, U = np.linalg.eigh(H)
+    projected = (U.T @ J)[values > 0]
+    variance = np.sum(projected**2 / values[values > 0, None], axis=0)
+    np.testing.assert_allclose(std, scale * np.sqrt(variance + 1 / beta), rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -47,7 +47,8 @@ class FVI(Baseline):
     Examples
     --------
     >>> X = np.linspace(-2, 2, 50)[:, None]
-    >>> model = FVI(random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model = FVI(epochs=300, min_steps=300, learning_rate=0.03, random_state=0)
+    >>> model = model.fit(X, np.sin(X[:, 0]))
     >>> bool(abs(model.predict([[1.0]])[0] - np.sin(1.0)) < 0.1)
     True
     """

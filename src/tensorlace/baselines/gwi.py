@@ -54,7 +54,7 @@ class GWI(Baseline):
     Examples
     --------
     >>> X = np.linspace(-2, 2, 50)[:, None]
-    >>> model = GWI(random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model = GWI(epochs=200, min_steps=200, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> bool(model.temperature_ > 0)
     True
     """

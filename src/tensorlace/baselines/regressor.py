@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from tensorlace.predictive import Distribution, Mixture
 
 __all__ = ["Array", "Baseline", "Scale", "UnitBox", "equal_mixture"]
 Array = NDArray[np.float64]
+_FEW_ROWS = 2000
 
 
 @final
@@ -68,7 +70,9 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):
         self._inputs, self._target = Scale.of(X), Scale.of(y)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
-        self._fit(self._inputs.standardise(X), self._target.standardise(y), rng)
+        # threads of BLAS spend more time waiting than working on the matrices of so few rows
+        with threadpool_limits(1 if len(X) <= _FEW_ROWS else None, user_api="blas"):
+            self._fit(self._inputs.standardise(X), self._target.standardise(y), rng)
         self.is_fitted_ = True
         return self
 

@@ -1,35 +1,36 @@
 """LA-TTKM: the paper's kernel machine with a tensor train in place of the CPD."""
 
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from tensorlace.baselines.mean_field_btn import polynomial_features
+from tensorlace.baselines.regressor import Array, Baseline
 from tensorlace.bases import UnitPolynomial
-from tensorlace.bases.basis import Array
-from tensorlace.linalg import eigen
+from tensorlace.linalg import NOISE, eigen
 from tensorlace.predictive import Normal
-from tensorlace.tensor_train import als, initialise, jacobian, predict
+from tensorlace.tensor_train import als, hessian, initialise, jacobian, predict
 
 __all__ = ["TTRegressor"]
 
 
 @final
-class TTRegressor(RegressorMixin, BaseEstimator):
-    """Tensor-train kernel machine with a Laplace posterior over one core.
+class TTRegressor(Baseline):
+    """Tensor-train kernel machine with a Laplace posterior.
 
     Unit-norm polynomials of standardised columns; alternating least squares with orthogonal cores,
-    the Bayesian core last; given the others the model is linear in it, so its posterior, and the
-    noise and prior precisions by evidence, are those of Bayesian linear regression.
+    the Bayesian core last. Given the others the model is linear in that core, so its posterior, and
+    the noise and prior precisions by evidence, are those of Bayesian linear regression. The other
+    four Hessians of the paper put a posterior on all cores, with these precisions.
 
     Parameters
     ----------
     rank, n_basis : int
         Ranks of the train, and basis functions per column.
     core : int
-        The Bayesian core; 0 is the first column's.
+        The core that the precisions, and the curvature "last", are of; 0 is the first column's.
+    curvature : {"last", "block", "diag", "ggn", "full"}
+        Hessian of the posterior. Of "full", directions of negative curvature are left out.
     n_sweeps : int
         Sweeps forth and back in every round.
     n_rounds : int
@@ -37,22 +38,28 @@ class TTRegressor(RegressorMixin, BaseEstimator):
     random_state : int, RandomState or None
         Where the cores start.
 
+    Attributes
+    ----------
+    cores_ : tuple of array (r, I, s)
+    noise_precision_, prior_precision_ : float
+        For standardised data.
+
     Examples
     --------
-    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, size=(200, 2))
     >>> y = X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(200)
-    >>> model = TTRegressor(rank=2, n_basis=4, random_state=0).fit(X, y)
+    >>> model = TTRegressor(n_basis=8, random_state=0).fit(X, y)
     >>> bool(abs(model.predict([[1.0, 1.0]])[0] - 1.0) < 0.1)
     True
     """
 
     def __init__(
         self,
-        rank: int = 3,
-        n_basis: int = 8,
+        rank: int = 2,
+        n_basis: int = 12,
         core: int = 0,
+        curvature: str = "last",
         n_sweeps: int = 10,
         n_rounds: int = 3,
         random_state: Any = None,
@@ -60,57 +67,41 @@ class TTRegressor(RegressorMixin, BaseEstimator):
         self.rank = rank
         self.n_basis = n_basis
         self.core = core
+        self.curvature = curvature
         self.n_sweeps = n_sweeps
         self.n_rounds = n_rounds
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to X (N, D) and y (N,)."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        y = np.asarray(y, dtype=float)
-        spread, scale = X.std(axis=0), float(y.std())
-        self._inputs = X.mean(axis=0), np.where(spread > 0, spread, 1.0)
-        self._target = float(y.mean()), scale or 1.0
-        z = (y - self._target[0]) / self._target[1]
+    def _fit(self, X: Array, y: Array, rng: np.random.Generator) -> None:
         phi = self._features(X)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         cores = initialise([UnitPolynomial(len(p)).constant() for p in phi], self.rank, rng)
         d = range(len(phi))[self.core]
         beta, gamma = 10.0, 1e-2
         for _ in range(self.n_rounds):
-            cores, _ = als(cores, phi, z, gamma / beta, self.n_sweeps, d)
+            cores, _ = als(cores, phi, y, gamma / beta, self.n_sweeps, d)
             J = jacobian(cores, phi, [d])
             values, U = eigen(J @ J.T)
-            values, projected = np.maximum(values, 0.0), U.T @ (J @ z)
-            beta, gamma = _evidence(values, projected, float(z @ z), len(z), beta, gamma)
+            values, projected = np.maximum(values, 0.0), U.T @ (J @ y)
+            beta, gamma = _evidence(values, projected, float(y @ y), len(y), beta, gamma)
         h = beta * values + gamma
         mean = U @ (beta * projected / h)
-        shape = cores[d].shape
-        self.cores_ = (*cores[:d], mean.reshape(shape), *cores[d + 1 :])
-        self._root, self._core = U / np.sqrt(h), d
-        self.noise_precision_ = beta / self._target[1] ** 2
-        self.prior_precision_ = gamma
-        return self
+        self.cores_ = (*cores[:d], mean.reshape(cores[d].shape), *cores[d + 1 :])
+        self._which = [d]
+        if self.curvature != "last":
+            self._which = list(range(len(phi)))
+            h, U = eigen(hessian(self.cores_, phi, y, beta, gamma, self.curvature))
+        kept = h > NOISE * h.max()
+        self._root = U[:, kept] / np.sqrt(h[kept])
+        self.noise_precision_, self.prior_precision_ = beta, gamma
 
-    def predict_dist(self, X: Any) -> Normal:
-        """Predictive distributions of new targets for the n rows of X, in units of y."""
-        check_is_fitted(self, "cores_")
-        phi = self._features(validate_data(self, X, dtype=np.float64, reset=False))
-        T = self._root.T @ jacobian(self.cores_, phi, [self._core])
+    def _predict(self, X: Array) -> Normal:
+        phi = self._features(X)
+        T = self._root.T @ jacobian(self.cores_, phi, self._which)
         deviation = np.sqrt(np.einsum("kn,kn->n", T, T))
-        noise = 1.0 / np.sqrt(self.noise_precision_ * self._target[1] ** 2)
-        standard = Normal(predict(self.cores_, phi), deviation, noise)
-        return standard.affine(self._target[1], self._target[0])
-
-    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Predictive mean (n,), and with ``return_std`` the standard deviation of a new y (n,)."""
-        dist = self.predict_dist(X)
-        return (dist.mean, dist.std) if return_std else dist.mean
+        return Normal(predict(self.cores_, phi), deviation, self.noise_precision_**-0.5)
 
     def _features(self, X: Array) -> list[Array]:
-        location, spread = self._inputs
-        basis = UnitPolynomial(self.n_basis)
-        return [basis.phi(np.ascontiguousarray(u)) for u in ((X - location) / spread).T]
+        return [np.ascontiguousarray(phi.T) for phi in polynomial_features(X, self.n_basis)]
 
 
 def _evidence(

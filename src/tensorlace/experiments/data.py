@@ -1,6 +1,5 @@
 """The nine sets, and how every experiment splits and scales them."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -8,47 +7,12 @@ from typing import final
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from tensorlace import datasets
 from tensorlace.bases.basis import Array
-from tensorlace.errors import InputError
+from tensorlace.datasets import UCI, load_uci
 
-__all__ = ["SETS", "Split", "load_uci", "split_of", "standardised"]
+__all__ = ["SETS", "Split", "split_of", "standardised"]
 
-SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
-
-
-def load_uci(name: str, data: str | Path | None = None) -> tuple[Array, Array, list[str]]:
-    """One of the nine sets of the paper.
-
-    Parameters
-    ----------
-    name : str
-        See `SETS`.
-    data : path, optional
-        Directory with ``<name>.csv`` or ``uci/<name>.csv``: columns x1 ... xD, y and a header. By
-        default the environment variable TENSORLACE_DATA, or ``../shared/data``, or fetched.
-
-    Returns
-    -------
-    X (N, D), y (N,), names of the columns of X
-    """
-    if name not in SETS:
-        raise InputError(f"set {name!r} is not known: choose from {', '.join(SETS)}")
-    directory = Path(data or os.environ.get("TENSORLACE_DATA") or "../shared/data")
-    places = [directory / f"{name}.csv", directory / "uci" / f"{name}.csv"]
-    path = next((place for place in places if place.is_file()), None)
-    if path is None and not (data or os.environ.get("TENSORLACE_DATA")):
-        X, y, columns = datasets.load_uci(name)
-        return X, y, list(columns)
-    if path is None:
-        raise InputError(
-            f"no file {name}.csv in {directory}: give the directory of the sets with --data or "
-            "TENSORLACE_DATA"
-        )
-    with path.open() as file:
-        names = file.readline().strip().split(",")
-        table = np.loadtxt(file, delimiter=",")
-    return table[:, :-1], table[:, -1], names[:-1]
+SETS = tuple(UCI)
 
 
 @final
