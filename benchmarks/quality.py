@@ -51,6 +51,7 @@ def ours(
 ) -> tuple[Distribution, dict[str, Any]]:
     model = TNKMRegressor(random_state=split, **settings).fit(X, y)
     best = model.search_results_.iloc[0].to_dict()
+    best = {k: None if v != v else v for k, v in best.items()}  # JSON has no NaN
     about = {k: best[k] for k in ("rank", "n_basis", "warp", "lengthscale", "additive", "rotate")}
     return model.predict_dist(X_test), {
         "best": about,
