@@ -76,6 +76,8 @@ ORDER = [
         "codec",
         "records",
         "model_file",
+        "export",
+        "serve",
         "tensor_train",
         "datasets",
         "baselines",

@@ -17,6 +17,9 @@ OPSET, ML_OPSET, IR_VERSION = 17, 2, 8
 _LARGEST = 2**31 - 2**20
 """Bytes of constants: a protobuf message ends at 2 GiB."""
 
+_NEUTRAL = {"Add": 0.0, "Sub": 0.0, "Mul": 1.0, "Div": 1.0}
+"""onnxruntime leaves these out if a number is neutral, which it looks up in single precision."""
+
 Value = str | int | float | npt.NDArray[Any]
 """Name of a tensor, or a constant: whole numbers are int64, others double."""
 
@@ -59,6 +62,8 @@ class Graph:
 
     def op(self, kind: str, *inputs: Value, domain: str = "", **attributes: Any) -> str:
         """Name of the result of an operator with one output."""
+        if kind in _NEUTRAL and len(inputs) == 2 and _looks_neutral(kind, inputs[1]):
+            return self._not_neutral(kind, *inputs)
         names = tuple(x if isinstance(x, str) else self.constant(x) for x in inputs)
         key = (kind, domain, names, repr(sorted(attributes.items())))
         if key not in self._known:
@@ -139,12 +144,26 @@ class Graph:
         onnx.checker.check_model(model)
         return model
 
+    def _not_neutral(self, kind: str, x: Value, c: Any) -> str:
+        """``x`` and a number that single precision takes for 0 or 1, by exact powers of two."""
+        if _NEUTRAL[kind]:
+            return self.op("Mul", self.op(kind, x, 2.0 * c), 0.5 if kind == "Mul" else 2.0)
+        return self.op("Mul", self.op(kind, self.op("Mul", x, 2.0**100), c * 2.0**100), 2.0**-100)
+
     def _new_name(self) -> str:
         return f"{self._prefix}{len(self._known)}"
 
 
 _DOUBLE, _STRING = 11, 8
 """Numbers of types in ONNX (TensorProto.DataType)."""
+
+
+def _looks_neutral(kind: str, value: Value) -> bool:
+    if isinstance(value, str | int) or np.size(value) != 1:
+        return False
+    number, neutral = float(np.ravel(value)[0]), _NEUTRAL[kind]
+    with np.errstate(over="ignore", under="ignore"):
+        return number != neutral and float(np.float32(number)) == neutral
 
 
 def _info(helper: Any, tensor: Tensor) -> Any:
