@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from html import escape
 from importlib.metadata import version
 from typing import Any
 
@@ -27,7 +28,7 @@ from tensorlace.serve.inference import (
 )
 from tensorlace.serve.limits import BODY_SECONDS, Limits, error
 from tensorlace.serve.model import OUTPUTS, ServedModel
-from tensorlace.serve.page import page
+from tensorlace.serve.page import ADDRESS, page
 from tensorlace.serve.values import ColumnValues
 
 __all__ = ["create_app"]
@@ -143,10 +144,11 @@ def _add_model(app: FastAPI, served: ServedModel) -> None:
         return Response(content, media_type="application/json")
 
     @app.get("/", response_class=HTMLResponse, tags=["people"])
-    async def how_to_call() -> HTMLResponse:
+    async def how_to_call(request: Request) -> HTMLResponse:
         """How to call this server."""
+        content = home.replace(ADDRESS, escape(str(request.base_url)[:200]))
         policy = "default-src 'none'; style-src 'unsafe-inline'"
-        return HTMLResponse(home, headers={"Content-Security-Policy": policy})
+        return HTMLResponse(content, headers={"Content-Security-Policy": policy})
 
     @app.get("/v2/models/{model_name}", tags=["inference protocol"], responses=_problems(404))
     async def model_metadata(model_name: str) -> ModelMetadata:
