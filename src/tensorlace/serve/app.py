@@ -17,6 +17,7 @@ from pydantic.json_schema import models_json_schema
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 
+from tensorlace.encoding import LevelCodes
 from tensorlace.errors import TensorlaceError
 from tensorlace.serve.inference import (
     Coverage,
@@ -230,10 +231,12 @@ def _rows_schema(values: ColumnValues) -> dict[str, Any]:
         "date": {"type": ["string", "null"], "format": "date", "examples": ["2026-02-28"]},
     }
     columns: dict[str, dict[str, Any]] = {}
-    for d, (name, kind) in enumerate(zip(values.names, values.kinds, strict=True)):
-        levels = values.encoding.labels(d)
-        known = {"examples": [str(v) for v in levels[:5]]} if levels else {}
-        columns[name] = {**types[kind], **known}
+    for name, kind, code in zip(values.names, values.kinds, values.encoding.codes, strict=True):
+        columns[name] = dict(types[kind])
+        if isinstance(code, LevelCodes) and code.open:
+            columns[name]["examples"] = list(map(str, code.numbers))[:5]
+        elif isinstance(code, LevelCodes):
+            columns[name] = {"enum": [*map(str, code.numbers), None]}
     row = {
         "type": "object",
         "properties": columns,
