@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 
 import tensorlace
 from tensorlace import Categorical, Datetime, InputError, Ordinal, SourceError, TNKMRegressor, save
-from tensorlace.serve import create_app, protocol, serve
+from tensorlace.serve import create_app, limits, protocol, serve
 from tensorlace.serve.limits import LARGEST_BODY
 from tensorlace.serve.protocol import ImpatientProtocol
 from tensorlace.serve.server import _listen
@@ -397,6 +397,23 @@ def test_a_body_that_does_not_arrive(model):
     assert status == 408
     assert given[b"connection"] == b"close"
     assert "0.05 seconds" in content["error"]
+
+
+def test_all_bodies_together_are_bounded(app, monkeypatch):
+    monkeypatch.setattr(limits, "LARGEST_TOTAL", 3 * 2**20)
+    for _ in range(2):  # and nothing of them is left
+        status, given, _, asked = asgi(app, iter([b" " * 2**20] * 9))
+        assert (status, asked) == (503, 4)
+        assert given[b"retry-after"] == b"1"
+    answer = call(app, "POST", "/predict", json={"rows": [ROW]})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("host", ["][", "a b", "x" * 5000, "<script>", "http://[", "é"])
+def test_any_host(app, host):
+    answer = call(app, "GET", "/", headers={b"host": host.encode()})
+    assert answer.status_code == 200
+    assert "<script" not in answer.text
 
 
 def test_a_fault_of_the_server_is_one_line(model, capsys, monkeypatch):

@@ -12,7 +12,7 @@ from tensorlace.errors import InputError, SizeError
 __all__ = ["Graph", "Tensor", "Value"]
 
 OPSET, ML_OPSET, IR_VERSION = 17, 2, 8
-"""Old enough for onnxruntime 1.14, and none of the operators has gained anything since."""
+"""Those of ONNX 1.12, so that older runtimes take the graph too."""
 
 _LARGEST = 2**31 - 2**20
 """Bytes of constants: a protobuf message ends at 2 GiB."""

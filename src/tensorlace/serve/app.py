@@ -160,7 +160,7 @@ def _add_model(app: FastAPI, served: ServedModel) -> None:
     @app.post(
         "/v2/models/{model_name}/infer",
         tags=["inference protocol"],
-        responses={200: {"model": InferResponse}, **_problems(400, 404, 408, 413, 422)},
+        responses={200: {"model": InferResponse}, **_problems(400, 404, 408, 413, 422, 503)},
         openapi_extra=_body({"$ref": "#/components/schemas/InferRequest"}),
     )
     async def model_infer(model_name: str, request: Request) -> Response:
@@ -177,7 +177,7 @@ def _add_model(app: FastAPI, served: ServedModel) -> None:
     @app.post(
         "/predict",
         tags=["people"],
-        responses={200: {"model": list[Prediction]}, **_problems(400, 408, 413, 422)},
+        responses={200: {"model": list[Prediction]}, **_problems(400, 408, 413, 422, 503)},
         openapi_extra=_body(_rows_schema(served.values)),
     )
     async def predict(request: Request) -> Response:
@@ -202,7 +202,7 @@ async def _http_error(request: Request, problem: Any) -> Response:
     text = str(problem.detail)
     if text == "Not Found":
         text = f"no path {request.url.path[:80]!r}: GET / says what there is"
-    return error(problem.status_code, text, **(problem.headers or {}))
+    return error(problem.status_code, text, problem.headers)
 
 
 async def _input_error(_request: Request, problem: Any) -> Response:
