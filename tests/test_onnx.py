@@ -44,6 +44,8 @@ GRID = [(b, w) for b in BOUNDED for w in INTERVAL] + [
 def session(model):
     proto = to_onnx(model)
     onnx.checker.check_model(proto, full_check=True)
+    used = {name for node in proto.graph.node for name in node.input}
+    assert used >= {constant.name for constant in proto.graph.initializer}
     return onnxruntime.InferenceSession(
         proto.SerializeToString(), providers=["CPUExecutionProvider"]
     )

@@ -399,6 +399,17 @@ def test_a_body_that_does_not_arrive(model):
     assert "0.05 seconds" in content["error"]
 
 
+def test_a_client_that_is_gone_gets_nothing(app):
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        raise AssertionError(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/predict", "headers": []}
+    asyncio.run(app(scope, receive, send))
+
+
 def test_all_bodies_together_are_bounded(app, monkeypatch):
     monkeypatch.setattr(limits, "LARGEST_TOTAL", 3 * 2**20)
     for _ in range(2):  # and nothing of them is left

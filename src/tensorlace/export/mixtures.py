@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tensorlace.checkpoints import write_atomically
 from tensorlace.errors import InputError, ModelFileError
-from tensorlace.export.graph import Graph, Tensor
+from tensorlace.export.graph import Graph, Tensor, Value
 from tensorlace.export.inputs import Inputs
 from tensorlace.export.machines import moments, response
 from tensorlace.noise import LARGEST_LOG, Noise, scales
@@ -131,24 +131,27 @@ def _results(g: Graph, model: Any, columns: Sequence[str]) -> list[str]:
         epistemic.append(g.op("Mul", variance, unit * unit))
         noises.append((machine.noise_std * unit) ** 2)
     mu, e2 = g.side_by_side(means), g.side_by_side(epistemic)  # (n, M)
-    a2 = g.constant(np.array([noises]))
-    weights = np.array([[w for _, w in counting]])
-    w = g.constant(weights / weights.sum())
-    if model._sharp and len(counting) > 1:  # see `stacking.blend`
-        log_std = g.op("Mul", g.op("Log", g.op("Add", e2, a2)), -0.5 * SHARPNESS)
-        w = g.op("Softmax", g.op("Add", log_std, np.log(weights)), axis=1)
-    mean = g.row_sum(g.op("Mul", mu, w))
-    away = g.op("Sub", mu, mean)
-    spread = g.row_sum(g.op("Mul", g.op("Mul", away, away), w))
+    a2, weights = np.array([noises]), np.array([[w for _, w in counting]])
     noise: Noise = model.noise_
     shares, stds = scales(noise.degrees)
     tails = float(shares @ stds**2)  # by how much the variance of Student's t is larger
+    larger = (noise.shrink * noise.factor) ** 2 * tails
+    w: Value
+    aleatoric2: Value
+    if model._sharp and len(counting) > 1:  # see `stacking.blend`
+        log_std = g.op("Mul", g.op("Log", g.op("Add", e2, a2)), -0.5 * SHARPNESS)
+        w = g.op("Softmax", g.op("Add", log_std, np.log(weights)), axis=1)
+        aleatoric2 = g.op("MatMul", w, larger * a2.T)
+    else:
+        w = weights / weights.sum()
+        aleatoric2 = larger * (w @ a2.T)
+    mean = g.row_sum(g.op("Mul", mu, w))
+    away = g.op("Sub", mu, mean)
+    spread = g.row_sum(g.op("Mul", g.op("Mul", away, away), w))
     own = g.row_sum(g.op("Mul", e2, w))
     epistemic2 = g.op("Add", spread, g.op("Mul", own, noise.shrink**2))
-    larger = (noise.shrink * noise.factor) ** 2 * tails
-    aleatoric2 = g.op("Mul", g.row_sum(g.op("Mul", a2, w)), larger)
     if noise.strength > 0.0:
-        aleatoric2 = g.op("Mul", aleatoric2, g.op("Exp", _log_variance(g, noise, columns)))
+        aleatoric2 = g.op("Mul", g.op("Exp", _log_variance(g, noise, columns)), aleatoric2)
     total2 = g.op("Add", epistemic2, aleatoric2)
     roots = [g.op("Mul", g.op("Sqrt", x), first.scale) for x in (total2, epistemic2, aleatoric2)]
     middle = g.affine(mean, first.scale, first.location)
