@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -534,11 +535,50 @@ def test_types_of_columns(tmp_path):
 def test_help_names_all_commands_and_has_examples(tl):
     result = tl("--help")
     assert result.code == 0
-    for name in ("fit", "predict", "evaluate", "compare", "inspect", "schema", "demo"):
+    for name in (
+        *("fit", "predict", "evaluate", "compare", "inspect", "export", "serve", "schema"),
+        "demo",
+    ):
         assert re.search(rf"\b{name}\b", result.out)
         text = tl(name, "--help").out
         assert f"tensorlace {name}" in text.split("Example")[1]
     assert max(map(len, result.out.splitlines())) <= 80
+
+
+def test_export(tl, model, folder, monkeypatch):
+    import onnx
+
+    path, _ = model
+    result = tl("export", path)
+    assert result.code == 0, result.err
+    assert "5 inputs (rows, 1)" in " ".join(result.out.split())
+    proto = onnx.load(folder / "model.onnx")
+    about = {entry.key: entry.value for entry in proto.metadata_props}
+    assert about["tensorlace.target"] == "price"
+    tl("export", path, "-o", "other.onnx")
+    assert (folder / "other.onnx").read_bytes() == (folder / "model.onnx").read_bytes()
+    assert "is the model itself" in tl("export", path, "-o", path).error
+    assert "cannot be written" in tl("export", path, "-o", folder / "none" / "a.onnx").error
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert "pip install 'tensorlace[onnx]'" in tl("export", path).error
+
+
+def test_serve_refuses_in_one_line(tl, model, monkeypatch):
+    path, _ = model
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            assert (
+                f"127.0.0.1:{port} cannot be listened on" in tl("serve", path, "--port", port).error
+            )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "cannot be read" in tl("serve", "nothing.tlace").error
+    for name in [n for n in sys.modules if n.startswith("tensorlace.serve")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert "pip install 'tensorlace[serve]'" in tl("serve", path).error
 
 
 def test_schemas_are_schemas(tl):

@@ -78,6 +78,8 @@ ORDER = [
         "records",
         "facts",
         "model_file",
+        "export",
+        "serve",
         "tensor_train",
         "datasets",
         "baselines",

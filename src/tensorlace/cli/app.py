@@ -14,7 +14,18 @@ from typing import Any, NoReturn
 
 import typer
 
-from tensorlace.cli import compare, demo, evaluate, fit, inspect, predict, reproduce, schema
+from tensorlace.cli import (
+    compare,
+    demo,
+    evaluate,
+    export,
+    fit,
+    inspect,
+    predict,
+    reproduce,
+    schema,
+    serve,
+)
 
 __all__ = ["app", "run"]
 
@@ -90,6 +101,8 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "evaluate": evaluate.evaluate,
     "compare": compare.compare,
     "inspect": inspect.inspect,
+    "export": export.export,
+    "serve": serve.serve,
     "schema": schema.schema,
     "demo": demo.demo,
     "reproduce": reproduce.reproduce,

@@ -1,0 +1,164 @@
+"""What a graph is fed with: one tensor of numbers, or one per column if some are not numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tensorlace.encoding import DayCodes, Encoding, LevelCodes, NumberCodes, RawColumn
+from tensorlace.errors import InputError
+from tensorlace.export.graph import Graph, Tensor
+from tensorlace.export.warps import level_codes
+from tensorlace.kinds import is_missing
+from tensorlace.tables import column_names, numeric_table, raw_columns
+
+__all__ = ["Inputs", "onnx_inputs"]
+
+_EPOCH, _DAY = np.datetime64(0, "D"), np.timedelta64(1, "D")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Inputs of the graph of a model, by its encoding.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of all columns.
+    encoding : Encoding
+    """
+
+    names: tuple[str, ...]
+    encoding: Encoding
+
+    @classmethod
+    def of(cls, model: Any) -> "Inputs":
+        """Inputs of a fitted model; what a graph could not tell apart is refused."""
+        names = column_names(model, model.n_features_in_)
+        encoding: Encoding = model._encoding
+        for k, name in enumerate(names):
+            if name in names[:k] and not encoding.plain:
+                raise InputError(f"two columns are called {name!r}: rename one and fit again")
+        for code in encoding.codes:
+            if isinstance(code, LevelCodes) and not (_all(code, str) or _all(code, Real)):
+                kinds = sorted({type(v).__name__ for v in code.numbers})
+                raise InputError(
+                    f"{code.name} has categories of types {', '.join(kinds)}: make all of them "
+                    "text, or all of them numbers, and fit again"
+                )
+        return cls(names, encoding)
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """Declared inputs."""
+        if self.encoding.plain:
+            return [Tensor("X", float, (len(self.names),))]
+        codes = zip(self.names, self.encoding.codes, strict=True)
+        return [Tensor(name, str if _is_text(code) else float, (1,)) for name, code in codes]
+
+    def columns(self, g: Graph) -> list[str]:
+        """The numbers of `Encoding` (n, 1), one column after the other."""
+        if self.encoding.plain:
+            return [g.columns("X", [d]) for d in range(len(self.names))]
+        return [_encoded(g, *pair) for pair in zip(self.names, self.encoding.codes, strict=True)]
+
+    def describe(self) -> list[dict[str, Any]]:
+        """One entry per column, for the metadata."""
+        out = []
+        for name, kind, code in zip(
+            self.names, self.encoding.kinds, self.encoding.codes, strict=True
+        ):
+            entry: dict[str, Any] = {"name": name, "kind": repr(kind), "missing": "NaN"}
+            if isinstance(code, DayCodes):
+                entry["unit"] = "days since 1970-01-01 UTC"
+            if isinstance(code, LevelCodes):
+                entry["levels"] = [v if _is_text(code) else float(v) for v in code.numbers]
+                if _is_text(code):
+                    entry["missing"] = None if "" in code.numbers else ""
+            out.append(entry)
+        return out
+
+    def feed(self, raw: Sequence[RawColumn]) -> dict[str, npt.NDArray[Any]]:
+        """Tensors by name, from the columns of a table that are not all numbers."""
+        parts = zip(self.names, self.encoding.codes, raw, strict=True)
+        return {name: _fed(code, column.values)[:, None] for name, code, column in parts}
+
+
+def onnx_inputs(model: Any, X: Any) -> dict[str, npt.NDArray[Any]]:
+    """A table as the graph of a model wants it: ``session.run(None, onnx_inputs(model, X))``.
+
+    Parameters
+    ----------
+    model : TNKMRegressor
+        Fitted.
+    X : (n, D) array or data frame
+        As for `predict`.
+
+    Returns
+    -------
+    dict of arrays
+        See `to_onnx` for what is in them.
+    """
+    inputs, raw = Inputs.of(model), raw_columns(X)
+    if inputs.encoding.plain or raw is None:
+        table = numeric_table(model, X, reset=False)
+        if inputs.encoding.plain:
+            return {"X": table}
+        raw = [RawColumn(column) for column in np.asarray(X, dtype=np.float64).T]
+    return inputs.feed(raw)
+
+
+def _all(code: LevelCodes, kind: type) -> bool:
+    return all(isinstance(v, kind) for v in code.numbers)
+
+
+def _is_text(code: Any) -> bool:
+    return isinstance(code, LevelCodes) and bool(code.numbers) and _all(code, str)
+
+
+def _encoded(g: Graph, name: str, code: Any) -> str:
+    if isinstance(code, NumberCodes):
+        return name
+    if isinstance(code, DayCodes):
+        return g.op("Sub", name, float((code.origin - _EPOCH) / _DAY))
+    assert isinstance(code, LevelCodes)
+    if not _is_text(code):
+        number = level_codes(g, np.array([float(v) for v in code.numbers]), name)
+        missing = g.op("IsNaN", name)
+    else:
+        known = dict(code.numbers) | ({} if "" in code.numbers else {"": -2})
+        found = g.op(
+            "LabelEncoder",
+            name,
+            domain="ai.onnx.ml",
+            keys_strings=list(known),
+            values_int64s=list(known.values()),
+            default_int64=-1,
+        )
+        number = g.as_number(found)
+        missing = g.op("Equal", number, -2.0)
+    if not code.open:  # Python refuses the row, and so does the graph what is infinite
+        number = g.op("Where", g.op("Equal", number, -1.0), np.inf, number)
+    return g.op("Where", missing, np.nan, number)
+
+
+def _fed(code: Any, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Tensor (n,) of one column."""
+    if isinstance(code, DayCodes):
+        return DayCodes(code.name, _EPOCH)(values)
+    if not isinstance(code, LevelCodes):
+        return np.asarray(code(values), dtype=np.float64)
+    if _is_text(code):
+        if "" in code.numbers and any(is_missing(v) for v in values):
+            raise InputError(
+                f"{code.name} has '' as a category, so a graph cannot be told that a value "
+                "is missing: rename that category and fit again"
+            )
+        return np.array(["" if is_missing(v) else str(v) for v in values], dtype=object)
+    other = min((float(v) for v in code.numbers), default=0.0) - 1.0
+    items = [v if is_missing(v) or v in code.numbers else other for v in values.tolist()]
+    return np.array([np.nan if is_missing(v) else float(v) for v in items])

@@ -1,0 +1,79 @@
+"""A model that answers requests: table in, four columns out."""
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from tensorlace.bases.basis import Array
+from tensorlace.errors import InputError
+from tensorlace.serve.values import ColumnValues
+from tensorlace.tables import nameless
+
+__all__ = ["OUTPUTS", "ServedModel"]
+
+OUTPUTS = ("mean", "std", "lower", "upper")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    """A fitted model under a name.
+
+    Attributes
+    ----------
+    name : str
+    estimator : TNKMRegressor
+        Takes columns by position, and one thread: requests run beside each other.
+    values : ColumnValues
+    target : str or None
+    """
+
+    name: str
+    estimator: Any
+    values: ColumnValues
+    target: str | None = None
+
+    @classmethod
+    def of(cls, model: Any, name: str, target: str | None = None) -> Self:
+        """From a fitted model, which is left as it is."""
+        plain = nameless(model)
+        plain.n_jobs = 1
+        return cls(name, plain, ColumnValues.of(model), target)
+
+    def predict(self, table: Any, coverage: float) -> dict[str, Array]:
+        """`OUTPUTS`, each (n,), for a table of `ColumnValues`."""
+        with np.errstate(all="ignore"):  # what overflows is refused below, or by the distribution
+            dist = self.estimator.predict_dist(table)
+            if getattr(self.estimator, "calibration_", None) is None:
+                lower, upper = dist.interval(coverage)
+            else:
+                lower, upper = self.estimator.predict_interval(table, coverage)
+        out = dict(zip(OUTPUTS, (dist.mean, dist.std, lower, upper), strict=True))
+        bad = ~np.all([np.isfinite(x) for x in out.values()], axis=0)
+        if bad.any():
+            raise InputError(
+                f"row {int(np.argmax(bad))} is so far from training that its prediction is no "
+                "finite number: leave it out"
+            )
+        return out
+
+    def example(self) -> dict[str, Any]:
+        """A row of typical values: medians, and most frequent categories."""
+        row: dict[str, Any] = {}
+        background = getattr(self.estimator, "_background", None)
+        encoding = self.values.encoding
+        for d, (name, kind) in enumerate(zip(self.values.names, self.values.kinds, strict=True)):
+            x = np.zeros(1) if background is None else background.X[:, d]
+            x = x[x >= 0.0] if kind == "category" else x[~np.isnan(x)]
+            if not x.size:
+                row[name] = None
+            elif kind == "category":
+                values, counts = np.unique(x, return_counts=True)
+                level = encoding.decoded(d, values[[np.argmax(counts)]])[0]
+                row[name] = level.item() if isinstance(level, np.generic) else level
+            elif kind == "date":
+                row[name] = str(encoding.decoded(d, np.floor(np.median(x, keepdims=True)))[0])
+            else:
+                row[name] = float(f"{np.median(x):.4g}")
+        return row
