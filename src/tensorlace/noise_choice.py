@@ -24,7 +24,7 @@ _SOFTENING = 0.1
 """Added to squared residuals in units of their variance: a residual of zero says little."""
 
 _ERRORS, _GAIN = 2.0, 0.003
-"""Standard errors, and nats per row, by which a noise that varies must be better."""
+"""Standard errors by which a noise that varies must be better, and nats per row for any step."""
 
 _VARYING_FROM = 100
 """Rows below which no variation of the noise is looked for."""
@@ -169,7 +169,9 @@ def _simplest(residuals: Residuals, tried: dict[str, tuple[Noise, Array]]) -> st
         gain = tried[kind][1] - tried[chosen][1]
         mean = residuals.mean(gain)
         error = np.sqrt(residuals.mean((gain - mean) ** 2) / len(gain))
-        sure = _ERRORS if kind.startswith("varying") else 1.0
+        # heavier tails are one number more, a variation is a network more
+        varies = kind.startswith("varying") and not chosen.startswith("varying")
+        sure = _ERRORS if varies else 1.0
         if mean > max(sure * error, _GAIN):
             chosen = kind
     return chosen
