@@ -1,0 +1,95 @@
+"""How the documentation is built: ``make docs``. Nothing is fetched from a network."""
+
+import os
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import tensorlace
+
+project = "tensorlace"
+author = "The tensorlace developers"
+project_copyright = author
+version = release = tensorlace.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "gallery", "**/sg_execution_times.rst"]
+default_role = "py:obj"
+html_math_renderer = "mathml"
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"  # types are in the text of the docstrings
+autodoc_member_order = "bysource"
+autosummary_generate = True
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf: dict[str, Any] = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "copyfile_regex": r"(?!)",
+    "matplotlib_animations": False,
+    "min_reported_time": 1e9,
+    "image_scrapers": ("matplotlib",),
+    "backreferences_dir": None,
+    "reset_modules": ("matplotlib",),
+    "nested_sections": False,
+}
+warnings.simplefilter("error")  # an example that warns is no example
+warnings.filterwarnings("default", category=DeprecationWarning)
+warnings.filterwarnings("default", category=PendingDeprecationWarning)
+
+html_theme = "pydata_sphinx_theme"
+html_title = "tensorlace"
+html_static_path = ["_static"]
+html_css_files = ["tensorlace.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "tensorlace"},
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": True,
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}
+html_sidebars = {"index": []}
+
+
+def _drop_links_to_pages_not_made_yet(_app: object, _name: str, content: list[str]) -> None:
+    """Pages of results are made by benchmarks; a link to one that is not there becomes text."""
+
+    def link(match: re.Match[str]) -> str:
+        return match[0] if os.path.exists(HERE / match[2]) else match[1]
+
+    content[0] = re.sub(r"\[([^\]]+)\]\((quality\.md|tables\.md|benchmarks\.md)\)", link, content[0])
+
+
+def setup(app: Any) -> None:
+    """Connect what is above."""
+    app.connect("source-read", _drop_links_to_pages_not_made_yet)
