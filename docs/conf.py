@@ -1,6 +1,5 @@
 """How the documentation is built: ``make docs``. Nothing is fetched from a network."""
 
-import os
 import re
 import sys
 import warnings
@@ -56,6 +55,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "backreferences_dir": None,
     "reset_modules": ("matplotlib",),
     "nested_sections": False,
+    "capture_repr": (),
 }
 warnings.simplefilter("error")  # an example that warns is no example
 warnings.filterwarnings("default", category=DeprecationWarning)
@@ -81,15 +81,18 @@ html_theme_options = {
 html_sidebars = {"index": []}
 
 
-def _drop_links_to_pages_not_made_yet(_app: object, _name: str, content: list[str]) -> None:
-    """Pages of results are made by benchmarks; a link to one that is not there becomes text."""
+MADE = ("benchmarks", "quality", "tables")
+"""Pages that benchmarks make; they may not be there yet."""
 
-    def link(match: re.Match[str]) -> str:
-        return match[0] if os.path.exists(HERE / match[2]) else match[1]
 
-    content[0] = re.sub(r"\[([^\]]+)\]\((quality\.md|tables\.md|benchmarks\.md)\)", link, content[0])
+def _drop_links_to_pages_not_made(_app: object, _name: str, content: list[str]) -> None:
+    """A link to a page that is not there becomes text, its line in a table of contents goes."""
+    for page in MADE:
+        if not (HERE / f"{page}.md").exists():
+            text = re.sub(rf"\[([^\]]+)\]\({page}\.md\)", r"\1", content[0])
+            content[0] = re.sub(rf"^{page}\n", "", text, flags=re.MULTILINE)
 
 
 def setup(app: Any) -> None:
     """Connect what is above."""
-    app.connect("source-read", _drop_links_to_pages_not_made_yet)
+    app.connect("source-read", _drop_links_to_pages_not_made)

@@ -20,11 +20,11 @@ y = np.sin(2 * X[:, 0]) + 0.15 * rng.standard_normal(60)
 grid = np.linspace(-3.5, 3.5, 300)[:, None]
 
 # %%
-# A gap in the middle. Both bands open there. Beyond the rows the cosine basis goes on flat and the
-# process returns to its mean: neither knows better, so look at `extrapolated`.
+# A gap in the middle. Both bands open there. Beyond the rows splines go on flat and the process
+# returns to its mean: neither knows better, so look at `extrapolated`.
 
 gp = ExactGP(random_state=0).fit(X, y)
-model = TNKMRegressor(rank=1, n_basis=12, warp="minmax", random_state=0).fit(X, y)
+model = TNKMRegressor(rank=1, n_basis=12, basis="bspline", random_state=0).fit(X, y)
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained", sharey=True)
 for ax, name, system in zip(axes, ("exact GP", "tensorlace"), (gp, model), strict=True):
