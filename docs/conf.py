@@ -6,14 +6,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import tensorlace
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
-
-import matplotlib
-
-matplotlib.use("Agg")
-
-import tensorlace
 
 project = "tensorlace"
 author = "The tensorlace developers"
@@ -29,7 +25,12 @@ extensions = [
     "mathml",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "gallery", "**/sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "gallery",
+    "sg_execution_times.rst",
+    "examples/sg_execution_times.rst",
+]
 default_role = "py:obj"
 html_math_renderer = "mathml"
 
@@ -70,15 +71,18 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": "tensorlace"},
     "navbar_align": "left",
+    "header_links_before_dropdown": 8,
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "show_prev_next": True,
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": []}
+html_sidebars: dict[str, list[str]] = {  # single pages have no section to navigate
+    page: [] for page in ("index", "installation", "tutorial", "mathematics")
+}
 
 
 MADE = ("benchmarks", "quality", "tables")

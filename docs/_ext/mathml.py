@@ -22,12 +22,12 @@ def mathml(tex: str, *, block: bool) -> str:
 
 
 def _inline(self: Any, node: nodes.math) -> None:
-    self.body.append(f'<span class="math">{mathml(node.astext(), block=False)}</span>')
+    self.body.append(mathml(node.astext(), block=False))
     raise nodes.SkipNode
 
 
 def _block(self: Any, node: nodes.math_block) -> None:
-    self.body.append(self.starttag(node, "div", CLASS="math"))
+    self.body.append(self.starttag(node, "div", CLASS="formula"))
     self.body.append(f"{mathml(node.astext(), block=True)}</div>\n")
     raise nodes.SkipNode
 

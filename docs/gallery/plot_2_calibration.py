@@ -35,8 +35,8 @@ before = np.subtract(*model.predict_interval(X[test], coverage=0.8)[::-1])
 model.calibrate(X[held_out], y[held_out])
 lower, upper = model.predict_interval(X[test], coverage=0.8)
 inside = np.mean((lower <= y[test]) & (y[test] <= upper))
-print(f"80 % intervals now hold {inside:.0%}; width {np.mean(upper - lower):.2f}, "
-      f"before {before.mean():.2f}")  # fmt: skip
+print(f"80 % intervals now hold {inside:.0%}")
+print(f"width {np.mean(upper - lower):.2f}, before {before.mean():.2f}")
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 CalibrationDisplay.from_estimator(model, X[test], y[test], name="calibrated", ax=left)
@@ -46,4 +46,5 @@ CalibrationDisplay.from_estimator(model, X[test], y[test], kind="pit", ax=right)
 # `check_calibration` says the same in a sentence, and warns if rows contradict the model.
 
 print(model.check_calibration(X[test], y[test]))
-print(f"CRPS {metrics.crps(y[test], model.predict_dist(X[test])):.3f} (calibration leaves it alone)")
+crps = metrics.crps(y[test], model.predict_dist(X[test]))
+print(f"CRPS {crps:.3f} (calibration leaves it alone)")

@@ -33,8 +33,8 @@ def save(
     """Write a fitted model to one file, all or nothing.
 
     The file is written beside ``path`` and then takes its place: whoever looks finds the old file
-    or the new one, whole. It holds the arguments and everything `fit` learned, to the bit. Training
-    rows are not in it, but values of single columns are: knots of quantiles, names of categories.
+    or the new one, whole. It holds the arguments and everything `fit` learned, to the bit. That
+    includes up to 4096 training rows for explanations, knots of quantiles and names of categories.
 
     Parameters
     ----------
