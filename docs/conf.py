@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+
 import tensorlace
 
 HERE = Path(__file__).parent
@@ -59,12 +61,13 @@ sphinx_gallery_conf: dict[str, Any] = {
     "capture_repr": (),
 }
 warnings.simplefilter("error")  # an example that warns is no example
-warnings.filterwarnings("default", category=DeprecationWarning)
-warnings.filterwarnings("default", category=PendingDeprecationWarning)
+warnings.filterwarnings("ignore", category=DeprecationWarning)
+warnings.filterwarnings("ignore", category=PendingDeprecationWarning)
 
 html_theme = "pydata_sphinx_theme"
 html_title = "tensorlace"
-html_static_path = ["_static"]
+FONT = Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSerif.ttf")  # has mathematics
+html_static_path = ["_static", str(FONT)]
 html_css_files = ["tensorlace.css"]
 html_show_sourcelink = False
 html_copy_source = False
