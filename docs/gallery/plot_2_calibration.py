@@ -2,8 +2,8 @@
 Intervals before and after calibration
 ======================================
 
-A model with normal, constant noise meets targets whose noise is neither. Its intervals are wrong,
-and held-out rows mend them.
+A model with normal noise meets targets with heavy tails. Its intervals are wrong, and held-out rows
+mend them.
 """
 
 import matplotlib.pyplot as plt
