@@ -39,7 +39,7 @@ axes[0].set_ylim(-2.2, 2)
 
 # %%
 # Friedman's first function, six columns. With few rows the process is the better one. But its cost
-# grows with the cube of the rows, and that of tensorlace in proportion to them, so it can have more.
+# grows with the cube of the rows, that of tensorlace in proportion to them: it can have more rows.
 
 X, y = make_friedman1(3000, n_features=6, noise=1.0, random_state=0)
 X_test, y_test = X[2000:], y[2000:]
