@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export SCIPY_ARRAY_API = 1
 
-.PHONY: help demo test lint bench quality tables lock clean
+.PHONY: help demo test lint docs bench quality tables lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -43,6 +43,10 @@ lint: $(VENV)/.test ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.test ## Build the documentation into out/docs; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -q docs out/docs
+	@echo "open out/docs/index.html"
+
 bench: $(VENV)/.bench ## Measure; results go to results/bench/, the page to docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
@@ -59,4 +63,4 @@ lock: ## Renew requirements/*.txt from pyproject.toml
 	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra test --extra docs --extra build --extra bench pyproject.toml -o requirements/bench.txt
 
 clean: ## Remove what was built
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) out docs/examples docs/sg_execution_times.rst .pytest_cache .mypy_cache .ruff_cache .hypothesis

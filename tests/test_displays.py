@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tensorlace import InputError, Normal, TNKMRegressor, metrics
+from tensorlace import InputError, Normal, TNKMRegressor, displays, metrics
 from tensorlace.displays import CalibrationDisplay, PredictiveDisplay, SpectrumDisplay
 from tensorlace.displays.spectrum import eigenvalues
 from tensorlace.posterior import LowRank
@@ -182,3 +182,14 @@ def test_each_machine_has_its_line():
     assert labels(display.ax_) == ["machine 1: 30 directions", "machine 2: 30 directions"]
     many = SpectrumDisplay([np.array([2.0, 1.0])] * 8, [1] * 8)
     assert many.plot().ax_.get_title() == "8 machines, 8 of 24 directions dropped"
+
+
+@pytest.mark.parametrize("name", displays.__all__)
+def test_displays_follow_the_convention(name, fitted):
+    display = getattr(displays, name)
+    X, y = problem(30, 3)
+    rows = {"CalibrationDisplay": (X, y), "PredictiveDisplay": (X, y)}.get(name, ())
+    made = display.from_estimator(fitted, *rows)
+    assert isinstance(made, display)
+    assert made.figure_ is not None
+    assert made.plot() is made

@@ -108,7 +108,10 @@ def _additive_system(rows: Rows, cores: Cores) -> CoreSystem:
 
 
 def core_step(system: CoreSystem, core: Array, ridge: Array) -> tuple[Solution, Array]:
-    """Correction of a core (R, I) under the ridge Γ/β (R, I), and its slope (R·I,)."""
+    """Correction of a core (R, I) under the ridge Γ/β (R, I), and its slope (R·I,).
+
+    The new core solves the first line of eq. (wk_update_specs).
+    """
     slope = (system.residual - ridge * core).ravel()
     return solve(system.gram + np.diag(ridge.ravel()), slope), slope
 

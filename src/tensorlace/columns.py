@@ -19,7 +19,7 @@ __all__ = ["Column", "Columns", "columns_from_summaries", "fit_columns"]
 @final
 @dataclass(frozen=True)
 class Column:
-    """How one column becomes features: ``phi(variable(x))``.
+    """How one column becomes features: ``phi(variable(x))``, eq. (tensor_product_features).
 
     The variable of a missing value is NaN, or for categories, a code.
 

@@ -40,7 +40,7 @@ class Evaluated(ABC):
 
     @abstractmethod
     def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
-        """Posterior of the Bayesian weights for noise precision β and prior precisions (P,)."""
+        """Posterior of the Bayesian weights for β and prior precisions (P,), eq. (laplace)."""
 
     def determined(self, beta: float, gamma: Array) -> Array | None:
         """Shares ``1 - Γ_kk Σ_kk`` (P,) roughly, where that is quicker than a posterior."""
@@ -174,7 +174,7 @@ class GGN(Curvature):
 @final
 @dataclass(frozen=True)
 class Full(Curvature):
-    """The Hessian itself (the paper's theorem): GGN plus a residual term between columns."""
+    """The Hessian itself of theorem (full_hess): GGN plus a residual term between columns."""
 
     def bayesian_cores(self, D: int) -> tuple[int, ...]:
         """All."""
@@ -188,7 +188,7 @@ class Full(Curvature):
 @final
 @dataclass(frozen=True)
 class BlockDiagonal(Curvature):
-    """One block per core, ``H^(d) = β A^(d)ᵀA^(d) + Γ``, through the structured Gram."""
+    """One block per core, ``H^(d) = β A^(d)ᵀA^(d) + Γ`` (section 3.2, Block)."""
 
     def bayesian_cores(self, D: int) -> tuple[int, ...]:
         """All."""
@@ -203,7 +203,7 @@ class BlockDiagonal(Curvature):
 @final
 @dataclass(frozen=True)
 class Diag(Curvature):
-    """Independent weights, ``H = diag(β (A ∘ A)ᵀ1 + γ)``."""
+    """Independent weights, ``H = diag(β (A ∘ A)ᵀ1 + γ)`` (section 3.2, Diagonal)."""
 
     def bayesian_cores(self, D: int) -> tuple[int, ...]:
         """All."""

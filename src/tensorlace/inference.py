@@ -36,7 +36,7 @@ STAGE_PRECISION_TOL = 1e-2
 @final
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted network: MAP cores, precisions, posterior, and how the fit went."""
+    """A fitted network: MAP cores, precisions, posterior, eq. (laplace), and how the fit went."""
 
     cores: Cores
     beta: float

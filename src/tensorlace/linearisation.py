@@ -106,7 +106,7 @@ def residual_squares(rows: Rows, cores: Cores) -> float:
 
 
 def residual_curvature(rows: Rows, cores: Cores) -> Array:
-    """What the Hessian has and Gauss-Newton has not, ``E`` (P, P), from the paper's theorem.
+    """What the Hessian has and Gauss-Newton has not, ``E`` (P, P), from theorem (full_hess).
 
     For two different columns k, m and the same rank term r the block is
     ``Φ^(k)ᵀ diag((f - y) Z^(k,m)_r) Φ^(m)``; all other blocks are zero. The Hessian is

@@ -46,7 +46,7 @@ _BATCH_ROWS = 1 << 12
 @final
 @dataclass(frozen=True)
 class KernelMachine:
-    """Columns, target scale and a fitted network.
+    """Columns, target scale and a fitted network: eq. (y_model).
 
     Everything inside is in units of the standardised target; distributions are brought back to the
     units of y once, on the distribution object. Batches of rows are worked on by ``threads``; no
@@ -141,7 +141,7 @@ class KernelMachine:
 
     @property
     def noise_std(self) -> float:
-        """Noise standard deviation in units of the standardised target."""
+        """Noise standard deviation, eq. (cond_model), in units of the standardised target."""
         return float(1.0 / np.sqrt(self.fit.beta))
 
     def _moved(self, deviation: Array) -> Cores:

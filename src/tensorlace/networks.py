@@ -33,7 +33,7 @@ Phi = Sequence[Array]
 
 
 def to_vector(cores: Iterable[Array]) -> Array:
-    """Stack the cores into ``v`` (P,): core by core, rank term by rank term (the paper's vec)."""
+    """Stack the cores into ``v`` (P,): core by core, term by term, definition (def_vec)."""
     return np.concatenate([V.ravel() for V in cores])
 
 
@@ -61,7 +61,9 @@ def additive_response(a: Array, phi: Phi) -> Array:
 
 
 def predict(cores: Cores, phi: Phi) -> Array:
-    """Model response ``f`` (n,), Lemma A.1: sum over rank terms of products over columns.
+    """Model response ``f`` (n,), lemma (lemma_1): sum over rank terms of products over columns.
+
+    In O(n·D·I·R), theorem (CPD_km).
 
     >>> import numpy as np
     >>> V = (np.array([[1.0, 2.0]]), np.array([[3.0, 0.5]]))   # R = 1, D = 2, I = 2
@@ -117,7 +119,10 @@ def design(Z: Array, phi: Array) -> Array:
 
 
 def jacobian(cores: Cores, phi: Phi, which: Sequence[int] | None = None) -> Array:
-    """Transposed Jacobian ``A^T`` of the response (P, n), or of the cores ``which`` only."""
+    """Transposed Jacobian ``A^T`` of the response (P, n), or of the cores ``which`` only.
+
+    Its columns are the gradients of eq. (linear_f), its transpose the ``A`` of eq. (ggn_hess).
+    """
     Z = environments(factors(cores, phi))
     parts: list[Array] = []
     for d in which or range(len(cores)):

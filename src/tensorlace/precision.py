@@ -213,7 +213,7 @@ class Fixed(Policy):
 @final
 @dataclass(frozen=True)
 class GammaVI(Policy):
-    """Mean-field variational inference with a Gamma(a, b) prior on the precision, appendix A.2."""
+    """Mean-field variational inference, eq. (q_var), with Gamma priors, eq. (prior_gamma_beta)."""
 
     a: float = 1e-6
     b: float = 1e-6

@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 @final
 @dataclass(frozen=True)
 class Truncation:
-    """The paper's ``t̂``: eigendirections of the Hessian below it are declared certain.
+    """The ``t̂`` of section 3.2, Eigenvalues: directions of the Hessian below it are certain.
 
     Attributes
     ----------
