@@ -25,7 +25,7 @@ __all__ = ["Directions", "exponents_of", "rounded", "widths_of"]
 WIDTHS = (1, 2, 3)
 """Bytes of the whole numbers that entries of U become."""
 
-_LARGEST_LOSS = 1e-4
+_LARGEST_LOSS = 1e-3
 """Variance, relative to all of it, that rounding one direction may add."""
 
 Widths = npt.NDArray[np.intp]
@@ -130,11 +130,13 @@ def _worth(
     part: LowRank, G: Array, scale: float, total: float
 ) -> tuple[Array, Widths, npt.NDArray[np.intp]]:
     """Gains, widths and costs (k,) of directions, for rows with Jacobians ``G`` (P, n)."""
-    size = np.mean((part.U.T @ (part.scale[:, None] * G)) ** 2, axis=1)
+    B = part.scale[:, None] * G
+    size = np.mean((part.U.T @ B) ** 2, axis=1)
     widths = np.full(len(part.c), WIDTHS[-1])
     for width in WIDTHS[-2::-1]:
-        # an error of the direction counts as being off it, where the prior stays
-        error = np.sum((rounded(part.U, width) - part.U) ** 2, axis=0)
-        widths[error * size <= _LARGEST_LOSS * total] = width
+        # what an error takes in from other directions, and what it lets out to where the prior is
+        error = rounded(part.U, width) - part.U
+        loss = np.mean((error.T @ B) ** 2, axis=1) + np.sum(error**2, axis=0) * size
+        widths[loss <= _LARGEST_LOSS * total] = width
     gains = np.abs(1.0 - part.c) * size * scale**2
     return gains, widths, len(part.scale) * widths + 16
