@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from tensorlace.cli import compare, demo, evaluate, fit, inspect, predict, reproduce, schema
+from tensorlace.cli import compare, demo, evaluate, fit, inspect, predict, report, reproduce, schema
 
 __all__ = ["app", "run"]
 
@@ -90,6 +90,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "evaluate": evaluate.evaluate,
     "compare": compare.compare,
     "inspect": inspect.inspect,
+    "report": report.report,
     "schema": schema.schema,
     "demo": demo.demo,
     "reproduce": reproduce.reproduce,

@@ -18,6 +18,9 @@ __all__ = ["controls", "typical_row"]
 _FEW = 40
 """Whole numbers up to which a slider stops at each."""
 
+_ROWS = 1024
+"""Training rows among which a typical one is looked for."""
+
 
 def controls(model: Any, X: Array) -> list[dict[str, Any]]:
     """One control per column of the table, from the training rows and the rows ``X`` (n, D).
@@ -80,16 +83,17 @@ def _column(machine: KernelMachine, d: int) -> Any:
 
 
 def typical_row(model: Any) -> Array:
-    """The middle of each column of numbers and the most frequent value of each other (D,)."""
-    X = model._background.X
-    out = np.empty(X.shape[1])
+    """The training row (D,) that is nearest to the middle of all columns at once.
+
+    The middles themselves may be a combination that no row has.
+    """
+    X = model._background.X[:_ROWS]
+    distance = np.zeros(len(X))
     for d, column in enumerate(X.T):
-        present = column[~np.isnan(column)]
-        if not present.size:
-            out[d] = np.nan
-            continue
-        values, counts = np.unique(present, return_counts=True)
-        few = isinstance(model._encoding.codes[d], LevelCodes) or values.size <= 2
-        middle = float(np.sort(present)[(present.size - 1) // 2])
-        out[d] = values[np.argmax(counts)] if few else middle
-    return out
+        values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
+        if isinstance(model._encoding.codes[d], LevelCodes) or values.size <= 2:
+            distance += 1.0 - counts[place] / counts.max()
+        else:
+            rank = (np.cumsum(counts) - 0.5 * counts) / len(column)
+            distance += (2.0 * rank[place] - 1.0) ** 2 + np.isnan(column)
+    return X[int(np.argmin(distance))].copy()

@@ -30,8 +30,15 @@ def ticks(low: float, high: float, n: int = 5) -> list[float]:
 
 
 def label(x: float) -> str:
-    """A number at an axis."""
-    return f"{x:.4g}" if abs(x) < 1e5 else f"{x:.1e}".replace("e+0", "e").replace("e+", "e")
+    """A number at an axis.
+
+    >>> [label(x) for x in (0.25, 37000.0, 4978616.0, 1e-5)]
+    ['0.25', '37k', '4.98M', '1e-05']
+    """
+    size = abs(x)
+    if size < 1e4 or size >= 1e9:
+        return f"{x:.4g}" if size < 1e9 else f"{x:.2g}"
+    return f"{x / 1e3:.3g}k" if size < 1e6 else f"{x / 1e6:.3g}M"
 
 
 @final
@@ -136,7 +143,9 @@ class Plot:
         for value, text in self._xticks:
             px = float(self._px(value))
             grid.append(f"M{px:.1f} {_TOP}V{bottom}")
-            words.append(f'<text text-anchor="middle" x="{px:.1f}" y="{bottom + 17}">{escape(text)}</text>')
+            anchor = "end" if px + 4 * len(text) > WIDTH else "middle"
+            px = min(px, WIDTH - 1.0)
+            words.append(f'<text text-anchor="{anchor}" x="{px:.1f}" y="{bottom + 17}">{escape(text)}</text>')
         for value, text in self._yticks():
             py = float(self._py(value))
             grid.append(f"M{_LEFT} {py:.1f}H{WIDTH - _RIGHT}")

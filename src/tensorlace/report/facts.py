@@ -9,26 +9,15 @@ import numpy as np
 
 from tensorlace.bases.basis import Array
 from tensorlace.report.drawing import sparkline
-from tensorlace.report.rows import Rows
+from tensorlace.report.rows import Rows, number
 
-__all__ = ["arguments", "choices", "data_card", "noise_table", "number", "row_table", "versions"]
+__all__ = ["arguments", "choices", "data_card", "noise_table", "records", "row_table", "versions"]
 
 _COLUMNS_SHOWN = 5
 
 
-def number(x: Any) -> str:
-    """Four digits for people; a dash for what is no number.
-
-    >>> number(1234.567), number(0.00012345), number(float("nan"))
-    ('1235', '0.0001234', '–')
-    """
-    if x is None or not np.isfinite(x):
-        return "–"
-    return f"{x:.4g}" if abs(x) < 1e4 or abs(x) >= 1e9 else f"{x:,.0f}"
-
-
-def data_card(rows: Rows) -> list[dict[str, str]]:
-    """One line per column: kind, gaps, range, distribution."""
+def data_card(rows: Rows, target: str) -> list[dict[str, str]]:
+    """One line per column and one for the target: kind, gaps, range, distribution."""
     encoding = rows.model._encoding
     lines = []
     for d, name in enumerate(rows.names):
@@ -61,6 +50,16 @@ def data_card(rows: Rows) -> list[dict[str, str]]:
                 "range": words,
                 "distinct": f"{len(np.unique(present)):,}",
                 "spark": sparkline(histogram),
+            }
+        )
+    if rows.y is not None:
+        ends = rows.y.min(), np.median(rows.y), rows.y.max()
+        lines.append(
+            {
+                **{"name": f"{target} (target)", "kind": "numeric", "missing": ""},
+                "range": " … ".join(number(v) for v in ends),
+                "distinct": f"{len(np.unique(rows.y)):,}",
+                "spark": sparkline(np.histogram(rows.y, 24)[0]),
             }
         )
     return lines

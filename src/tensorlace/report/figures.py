@@ -109,10 +109,9 @@ def regions(rows: Rows, values: Array, name: str, n_bins: int = 5) -> str | None
         return None
     bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     counts = np.bincount(bins[present], minlength=len(edges) - 1)
-    labels = [(k + 0.5, f"{label(edges[k])} …") for k in range(len(counts))]
-    labels[-1] = (labels[-1][0], f"{label(edges[-2])} – {label(edges[-1])}")
+    labels = [(float(k), label(float(f"{edge:.3g}"))) for k, edge in enumerate(edges)]
     title = f"Coverage of 50 % and 95 % intervals by {name}"
-    plot = Plot((0, len(counts)), (0, 1.02), title=title, xlabel=f"bins of {name}", ylabel="coverage", xticks=labels, height=230)
+    plot = Plot((0, len(counts)), (0, 1.06), title=title, xlabel=f"bins of {name}", ylabel="coverage", xticks=labels, height=230)
     middle = np.arange(len(counts)) + 0.5
     for level, style in ((0.95, "s0"), (0.5, "s1")):
         inside = rows.inside(level)
@@ -124,17 +123,16 @@ def regions(rows: Rows, values: Array, name: str, n_bins: int = 5) -> str | None
 
 
 def trace(machines: Sequence[Any]) -> str | None:
-    """The objective of each member above its lowest, step by step."""
+    """The objective of each member, step by step."""
     lines = [np.asarray(m.fit.history, dtype=float) for m in machines if len(m.fit.history) > 1]
     if not lines:
         return None
-    heights = [np.maximum(h - h.min(), 1e-7 * max(float(np.ptp(h)), 1e-300)) for h in lines]
-    top, low = max(float(h.max()) for h in heights), min(float(h.min()) for h in heights)
-    steps = max(map(len, lines))
-    title = "Objective of each member above its lowest value, by step of the solver"
-    plot = Plot((1, steps), (low, top), title=title, xlabel="step", ylabel="objective above lowest", ylog=True)
-    for k, h in enumerate(heights):
-        plot.line(np.arange(1, len(h) + 1), h, f"s{k % 5}{' faint' if len(heights) > 5 else ''}")
+    late = np.concatenate([h[len(h) // 4 :] for h in lines])  # the first steps fall far
+    title = "Objective of each member, by step of the solver"
+    axes = {"xlabel": "step", "ylabel": "objective", "title": title}
+    plot = Plot((1, max(map(len, lines))), _span(late), **axes)
+    for k, h in enumerate(lines):
+        plot.line(np.arange(1, len(h) + 1), h, f"s{k % 5}{' faint' if len(lines) > 5 else ''}")
     return plot.svg()
 
 

@@ -19,8 +19,8 @@ from tensorlace.errors import InputError
 from tensorlace.report import facts, figures
 from tensorlace.report.controls import controls, typical_row
 from tensorlace.report.embed import embed
-from tensorlace.report.facts import number
-from tensorlace.report.rows import Rows
+from tensorlace.report.rows import Rows, number
+from tensorlace.variances import one_blas_thread
 
 __all__ = ["render_report", "write_report"]
 
@@ -115,14 +115,32 @@ def render_report(
     except ImportError as error:
         raise ImportError("reports need jinja2: pip install 'tensorlace[report]'") from error
     check_is_fitted(model)
-    say = say or (lambda _: None)
+    with one_blas_thread:  # many small matrices: threads would wait for each other
+        return _render(jinja2, model, X, y, target, title, dict(notes or {}), max_rows, say or _quiet)
+
+
+def _quiet(what: str) -> None:
+    """Say nothing."""
+
+
+def _render(
+    jinja2: Any,
+    model: Any,
+    X: Any,
+    y: Any,
+    target: str,
+    title: str | None,
+    notes: dict[str, Any],
+    max_rows: int,
+    say: Say,
+) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(_asset("report.html"))
     say("predicting the rows")
     rows = Rows.of(model, X, y, max_rows)
     say("explaining the model")
     context = {"title": title or f"Report on {target}", "target": target, "number": number}
-    context |= _context(rows, dict(notes or {}))
+    context |= _context(rows, target, notes)
     context |= {key: _asset(name) for key, name in _ASSETS.items()}
     plain = {"deviation": None, "panel": "", "room": 0}
     rest = len(template.render(**context, **plain).encode("utf-8"))
@@ -138,10 +156,10 @@ def _asset(name: str) -> str:
     return (files("tensorlace.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _context(rows: Rows, notes: dict[str, Any]) -> dict[str, Any]:
+def _context(rows: Rows, target: str, notes: dict[str, Any]) -> dict[str, Any]:
     """Everything but the what-if panel."""
     model = rows.model
-    relevance = model.relevance_
+    overview, relevance = model.summary(), model.relevance_
     order = np.argsort(-relevance, kind="stable")
     know, sentence = rows.trained_on()
     beyond = np.flatnonzero(rows.outside)
@@ -150,10 +168,11 @@ def _context(rows: Rows, notes: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "rows": rows,
-        "overview": model.summary(),
+        "overview": overview,
+        "remarks": [r for r in overview.remarks if r != str(model.check_)],
         "know": know,
         "sentence": sentence,
-        "card": facts.data_card(rows),
+        "card": facts.data_card(rows, target),
         "choices": facts.choices(model),
         "n_tried": len(tried),
         "search_seconds": sum(float(t["seconds"]) for t in tried),
@@ -224,7 +243,9 @@ def _content(model: Any, rows: Rows, worst: list[int]) -> dict[str, Any]:
             entry["y"] = float(rows.y[k])
         if entry not in start:
             start.append(entry)
-    return {"model": embed(model), "columns": controls(full, rows.X), "starts": start}
+    along = int(np.argmax(full.relevance_))
+    columns = controls(full, rows.X)
+    return {"model": embed(model), "columns": columns, "starts": start, "along": along}
 
 
 def _plain(row: Array) -> list[float | None]:

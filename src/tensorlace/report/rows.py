@@ -15,7 +15,18 @@ from tensorlace.predictive import Distribution
 from tensorlace.residuals import from_residuals, residuals
 from tensorlace.tables import column_names, numeric_target
 
-__all__ = ["Rows"]
+__all__ = ["Rows", "number"]
+
+
+def number(x: Any) -> str:
+    """Four digits for people; a dash for what is no number.
+
+    >>> number(1234.567), number(0.00012345), number(float("nan"))
+    ('1235', '0.0001234', '–')
+    """
+    if x is None or not np.isfinite(x):
+        return "–"
+    return f"{x:.4g}" if abs(x) < 1e4 or abs(x) >= 1e9 else f"{x:,.0f}"
 
 
 @final
@@ -100,43 +111,39 @@ class Rows:
         low, high = self.ends.T[[1, 2] if level == 0.5 else [0, 3]]
         return np.asarray((low <= self.y) & (self.y <= high))
 
-    def scores(self) -> list[tuple[str, float, str]]:
+    def scores(self) -> list[tuple[str, str, str]]:
         """Name, value and meaning of each score."""
         if self.y is None:
             return []
         y, dist = self.y, self.dist
         rmse, spread = metrics.rmse(y, dist), float(np.std(y))
-        r2 = 1.0 - (rmse / spread) ** 2 if spread > 0.0 else np.nan
+        r2 = f"{1.0 - (rmse / spread) ** 2:.4f}" if spread > 0.0 else "–"
         width = float(np.mean(self.ends[:, 3] - self.ends[:, 0]))
+        inside = [f"{self.inside(level).mean():.1%}" for level in (0.95, 0.5)]
         return [
-            ("RMSE", rmse, "typical error, in units of the target"),
+            ("RMSE", number(rmse), "typical error, in units of the target"),
             ("R²", r2, "share of the variance explained; 1 is best"),
-            ("NLL", metrics.nll(y, dist), "negative log density per row; lower is better"),
-            ("CRPS", metrics.crps(y, dist), "error of the whole distribution, in units of y"),
-            ("coverage of 95 %", float(self.inside(0.95).mean()), "share inside; 0.95 is best"),
-            ("coverage of 50 %", float(self.inside(0.5).mean()), "share inside; 0.5 is best"),
-            ("width of 95 %", width, "mean width of the intervals; smaller is sharper"),
+            ("NLL", number(metrics.nll(y, dist)), "negative log density per row; lower is better"),
+            ("CRPS", number(metrics.crps(y, dist)), "error of the whole distribution, in units of y"),
+            ("inside 95 %", inside[0], "of the rows; 95 % is best"),
+            ("inside 50 %", inside[1], "of the rows; 50 % is best"),
+            ("width of 95 %", number(width), "mean width of the intervals; smaller is sharper"),
         ]
 
     def trained_on(self) -> tuple[str, str]:
         """Whether the model knows these rows, as far as it can tell: a word and a sentence."""
         background, total = self.model._background.X, self.model.n_rows_
         known = {row.tobytes() for row in background + 0.0}
-        found = sum(row.tobytes() in known for row in self.X + 0.0)
-        n = len(self)
-        kept = "" if total <= len(background) else f" (of {total:,} it keeps {len(known):,})"
-        share = found / n * max(1.0, total / max(len(background), 1))
+        found, n = sum(row.tobytes() in known for row in self.X + 0.0), len(self)
+        among = "the training rows"
+        if total > len(background):
+            among = f"the {len(background):,} training rows that the model keeps of {total:,}"
         if found == 0:
-            return "new rows", f"None of these rows is among the training rows{kept}."
-        if share > 0.95:
-            return "training rows", (
-                f"{found:,} of {n:,} rows have the values of a training row{kept}: these are the rows "
-                "the model was fitted to, and scores on them flatter it."
-            )
-        return "some training rows", (
-            f"{found:,} of {n:,} rows have the values of a training row{kept}; scores on such rows "
-            "flatter the model."
-        )
+            return "new rows", f"None of these rows is among {among}."
+        flatter = "scores on rows that the model was fitted to flatter it."
+        sentence = f"{found:,} of {n:,} rows are like one of {among}: {flatter}"
+        all_known = found / n * max(1.0, total / max(len(background), 1)) > 0.95
+        return "training rows" if all_known else "some training rows", sentence
 
 
 def _ends(model: Any, dist: Distribution) -> Array:
