@@ -95,8 +95,8 @@ def plain(rows):
     return [[None if math.isnan(v) else float(v) for v in row] for row in rows]
 
 
-@pytest.fixture(scope="session")
-def javascript(tmp_path_factory):
+@pytest.fixture(scope="session", name="javascript")
+def start_javascript(tmp_path_factory):
     """Something with ``predict(model, rows)``."""
     if find_chromium():
         driver = open_browser(tmp_path_factory.mktemp("chromium"))
@@ -105,4 +105,6 @@ def javascript(tmp_path_factory):
     elif shutil.which("node"):
         yield Node()
     else:
-        pytest.skip("neither chromium with chromedriver nor node is installed: nothing runs JavaScript")
+        pytest.skip(
+            "neither chromium with chromedriver nor node is installed: nothing runs JavaScript"
+        )

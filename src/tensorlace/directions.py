@@ -90,7 +90,9 @@ class Directions:
         posterior = fit.posterior
         given = posterior.parts if isinstance(posterior, Blocks) else (posterior,)
         ends = np.cumsum([part.n_weights for part in given])[:-1]
-        parts = [_in_units_of_prior(p, g) for p, g in zip(given, np.split(gamma, ends), strict=True)]
+        parts = [
+            _in_units_of_prior(p, g) for p, g in zip(given, np.split(gamma, ends), strict=True)
+        ]
         total = float(np.mean(posterior.quad(G)))
         found = [
             _worth(part, A, machine.target.scale, total)

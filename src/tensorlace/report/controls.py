@@ -34,15 +34,16 @@ def controls(model: Any, X: Array) -> list[dict[str, Any]]:
 def _control(model: Any, d: int, name: str, mine: Array) -> dict[str, Any]:
     code, kind = model._encoding.codes[d], model._encoding.kinds[d]
     trained = model._background.X[:, d]
-    seen = np.unique(np.concatenate([trained, mine]))
-    seen = seen[np.isfinite(seen)]
+    seen = np.unique(trained[np.isfinite(trained)])
     base = {
         "name": name,
         "missing": bool(np.isnan(trained).any() or np.isnan(mine).any() or _knows_gaps(model, d)),
     }
     options = _options(model, d, seen)
     if options is not None:
-        other = isinstance(kind, Categorical) and (code.open if isinstance(code, LevelCodes) else True)
+        other = isinstance(kind, Categorical) and (
+            code.open if isinstance(code, LevelCodes) else True
+        )
         return {**base, "type": "select", "options": options, "other": bool(other)}
     low, high = (float(seen[0]), float(seen[-1])) if seen.size else (0.0, 1.0)
     if isinstance(kind, Periodic):

@@ -108,9 +108,7 @@ class Plot:
 
     def points(self, x: Any, y: Any, style: str = "dots", radius: float = 2.0) -> Self:
         """Dots: one path of round caps, which is far smaller than a circle each."""
-        d = "".join(
-            f"M{a:.1f} {b:.1f}h0" for a, b in zip(self._px(x), self._py(y), strict=True)
-        )
+        d = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(self._px(x), self._py(y), strict=True))
         self._body.append(f'<path class="{style}" style="stroke-width:{2 * radius:g}" d="{d}"/>')
         return self
 
@@ -124,7 +122,9 @@ class Plot:
     def boxes(self, left: Any, right: Any, low: Any, high: Any, style: str = "bar") -> Self:
         """Rectangles."""
         parts = zip(self._px(left), self._px(right), self._py(low), self._py(high), strict=True)
-        d = "".join(f"M{p + 0.5:.1f} {a:.1f}V{b:.1f}H{q - 0.5:.1f}V{a:.1f}Z" for p, q, a, b in parts)
+        d = "".join(
+            f"M{p + 0.5:.1f} {a:.1f}V{b:.1f}H{q - 0.5:.1f}V{a:.1f}Z" for p, q, a, b in parts
+        )
         self._body.append(f'<path class="{style}" d="{d}"/>')
         return self
 
@@ -145,22 +145,29 @@ class Plot:
             grid.append(f"M{px:.1f} {_TOP}V{bottom}")
             anchor = "end" if px + 4 * len(text) > WIDTH else "middle"
             px = min(px, WIDTH - 1.0)
-            words.append(f'<text text-anchor="{anchor}" x="{px:.1f}" y="{bottom + 17}">{escape(text)}</text>')
+            words.append(
+                f'<text text-anchor="{anchor}" x="{px:.1f}" y="{bottom + 17}">{escape(text)}</text>'
+            )
         for value, text in self._yticks():
             py = float(self._py(value))
             grid.append(f"M{_LEFT} {py:.1f}H{WIDTH - _RIGHT}")
-            words.append(f'<text text-anchor="end" x="{_LEFT - 6}" y="{py + 4:.1f}">{escape(text)}</text>')
+            words.append(
+                f'<text text-anchor="end" x="{_LEFT - 6}" y="{py + 4:.1f}">{escape(text)}</text>'
+            )
         middle = (_LEFT + WIDTH - _RIGHT) / 2
         xlabel, ylabel = map(escape, self._labels)
-        words.append(f'<text class="name" text-anchor="middle" x="{middle}" y="{self._height - 6}">{xlabel}</text>')
+        words.append(
+            f'<text class="name" text-anchor="middle" x="{middle}" y="{self._height - 6}">{xlabel}</text>'
+        )
         turn = f'transform="translate(13 {(_TOP + bottom) / 2}) rotate(-90)"'
         words.append(f'<text class="name" text-anchor="middle" {turn}>{ylabel}</text>')
-        inside = f'<svg x="{_LEFT}" y="{_TOP}" width="{WIDTH - _LEFT - _RIGHT}" height="{bottom - _TOP}" '
-        inside += f'viewBox="{_LEFT} {_TOP} {WIDTH - _LEFT - _RIGHT} {bottom - _TOP}">'
+        across, down = WIDTH - _LEFT - _RIGHT, bottom - _TOP
+        inside = f'<svg x="{_LEFT}" y="{_TOP}" width="{across}" height="{down}" '
+        inside += f'viewBox="{_LEFT} {_TOP} {across} {down}">'
         return (
             f'<svg class="plot" role="img" aria-label="{escape(self.title)}" '
             f'viewBox="0 0 {WIDTH} {self._height}"><path class="grid" d="{"".join(grid)}"/>'
-            f'{inside}{"".join(self._body)}</svg>{"".join(words)}</svg>'
+            f"{inside}{''.join(self._body)}</svg>{''.join(words)}</svg>"
         )
 
     def _yticks(self) -> list[tuple[float, str]]:
@@ -185,10 +192,11 @@ def bars(names: Sequence[str], shares: Sequence[float], title: str) -> str:
     rows = []
     for k, (name, share) in enumerate(zip(names, shares, strict=True)):
         y, short = 4 + 24 * k, name if len(name) <= 20 else name[:19] + "…"
+        width = max(236 * share / top, 0.5)
         rows.append(
             f'<text text-anchor="end" x="146" y="{y + 14}">{escape(short)}</text>'
-            f'<rect class="bar" x="152" y="{y}" width="{max(236 * share / top, 0.5):.1f}" height="18"/>'
-            f'<text x="{158 + 236 * max(share, 0.0) / top:.1f}" y="{y + 14}">{share:.1%}</text>'
+            f'<rect class="bar" x="152" y="{y}" width="{width:.1f}" height="18"/>'
+            f'<text x="{158 + width:.1f}" y="{y + 14}">{share:.1%}</text>'
         )
     size = f"0 0 {WIDTH} {8 + 24 * len(names)}"
     head = f'<svg class="plot" role="img" aria-label="{escape(title)}" viewBox="{size}">'
@@ -200,6 +208,8 @@ def sparkline(counts: Any) -> str:
     top = max(float(np.max(counts, initial=0.0)), 1.0)
     width = 84 / max(len(counts), 1)
     d = "".join(
-        f"M{k * width:.1f} 20v{-19 * c / top:.1f}h{width - 0.7:.1f}V20Z" for k, c in enumerate(counts)
+        f"M{k * width:.1f} 20v{-19 * c / top:.1f}h{width - 0.7:.1f}V20Z"
+        for k, c in enumerate(counts)
     )
-    return f'<svg class="spark" aria-hidden="true" viewBox="0 0 84 20"><path class="bar" d="{d}"/></svg>'
+    head = '<svg class="spark" aria-hidden="true" viewBox="0 0 84 20">'
+    return f'{head}<path class="bar" d="{d}"/></svg>'

@@ -156,7 +156,9 @@ def _warp(warp: Warp, store: "_Store") -> dict[str, Any]:
     frame = warp.frame  # type: ignore[attr-defined]
     out: dict[str, Any] = {
         "type": type(warp).__name__.lower(),
-        **{"low": frame.low, "high": frame.high, "width": frame.width},
+        "low": frame.low,
+        "high": frame.high,
+        "width": frame.width,
         "exponent": frame.exponent,
     }
     if isinstance(warp, warps.Standardise):

@@ -11,7 +11,7 @@ from tensorlace.bases.basis import Array
 from tensorlace.report.drawing import sparkline
 from tensorlace.report.rows import Rows, number
 
-__all__ = ["arguments", "choices", "data_card", "noise_table", "records", "row_table", "versions"]
+__all__ = ["choices", "code", "data_card", "noise_table", "records", "row_table", "versions"]
 
 _COLUMNS_SHOWN = 5
 
@@ -20,6 +20,7 @@ def data_card(rows: Rows, target: str) -> list[dict[str, str]]:
     """One line per column and one for the target: kind, gaps, range, distribution."""
     encoding = rows.model._encoding
     lines = []
+    histogram: Any
     for d, name in enumerate(rows.names):
         column = rows.X[:, d]
         present = column[~np.isnan(column)]
@@ -53,10 +54,12 @@ def data_card(rows: Rows, target: str) -> list[dict[str, str]]:
             }
         )
     if rows.y is not None:
-        ends = rows.y.min(), np.median(rows.y), rows.y.max()
+        ends = np.array([rows.y.min(), np.median(rows.y), rows.y.max()])
         lines.append(
             {
-                **{"name": f"{target} (target)", "kind": "numeric", "missing": ""},
+                "name": f"{target} (target)",
+                "kind": "numeric",
+                "missing": "",
                 "range": " … ".join(number(v) for v in ends),
                 "distinct": f"{len(np.unique(rows.y)):,}",
                 "spark": sparkline(np.histogram(rows.y, 24)[0]),
@@ -170,11 +173,13 @@ def _cell(rows: Rows, d: int, k: int) -> str:
     return "never seen" if shown is None else _value(shown)
 
 
-def arguments(model: Any) -> list[tuple[str, str]]:
-    """Arguments that are not the default."""
-    default = type(model)().get_params(deep=False)
-    params = model.get_params(deep=False)
-    return [(k, repr(v)) for k, v in params.items() if repr(v) != repr(default[k])]
+def code(model: Any) -> str:
+    """Python that fits such a model, with the arguments that are not the default."""
+    name, default = type(model).__name__, type(model)().get_params(deep=False)
+    params = model.get_params(deep=False).items()
+    given = [f"{k}={v!r}" for k, v in params if repr(v) != repr(default[k])]
+    inside = ", ".join(given) if len(given) < 3 else "".join(f"\n    {g}," for g in given) + "\n"
+    return f"from tensorlace import {name}\n\nmodel = {name}({inside})\nmodel.fit(X, y)"
 
 
 def versions(names: Sequence[str] = ("tensorlace", "numpy", "scipy", "scikit-learn")) -> str:

@@ -68,7 +68,9 @@ def calibration(rows: Rows) -> str:
     low, high = (binom.ppf(q, n, levels) / n for q in (0.025, 0.975))
     percent = [(k, f"{100 * k:.0f} %") for k in (0.0, 0.25, 0.5, 0.75, 1.0)]
     title = "Share of observed values inside intervals, by the coverage the intervals promise"
-    plot = Plot((0, 1), (0, 1), title=title, xlabel="promised coverage", ylabel="observed", xticks=percent)
+    plot = Plot(
+        (0, 1), (0, 1), title=title, xlabel="promised coverage", ylabel="observed", xticks=percent
+    )
     return plot.area(levels, low, high).line((0, 1), (0, 1), "ref").line(levels, share).svg()
 
 
@@ -84,7 +86,13 @@ def pit(rows: Rows) -> str:
     edges = np.linspace(0.0, 1.0, k + 1)
     top = 1.1 * max(float(density.max()), high)
     title = "Histogram of the probability below each observed value; flat is right"
-    plot = Plot((0, 1), (0, top), title=title, xlabel="probability below the observed value", ylabel="density")
+    plot = Plot(
+        (0, 1),
+        (0, top),
+        title=title,
+        xlabel="probability below the observed value",
+        ylabel="density",
+    )
     plot.boxes(edges[:-1], edges[1:], np.zeros(k), density)
     return plot.area(np.array([0.0, 1.0]), np.full(2, low), np.full(2, high)).level(1.0).svg()
 
@@ -95,7 +103,9 @@ def residual_plot(rows: Rows) -> str:
     z, mean = np.clip(rows.z, -8.0, 8.0)[some], rows.dist.mean[some]
     top = max(3.2, float(np.abs(z).max()) * 1.05)
     title = "Residuals in standard deviations against the predicted mean"
-    plot = Plot(_span(mean), (-top, top), title=title, xlabel="predicted mean", ylabel="residual / std")
+    plot = Plot(
+        _span(mean), (-top, top), title=title, xlabel="predicted mean", ylabel="residual / std"
+    )
     edge = float(ndtri(0.975))
     plot.area(np.array(_span(mean)), np.full(2, -edge), np.full(2, edge)).level(0.0)
     return plot.points(mean, z).svg()
@@ -104,19 +114,31 @@ def residual_plot(rows: Rows) -> str:
 def regions(rows: Rows, values: Array, name: str, n_bins: int = 5) -> str | None:
     """Coverage of 50 % and 95 % intervals in bins of ``values`` (n,), each with its rows."""
     present = ~np.isnan(values)
-    edges = np.unique(np.quantile(values[present], np.linspace(0, 1, n_bins + 1))) if present.any() else []
+    shares = np.linspace(0.0, 1.0, n_bins + 1)
+    edges = np.unique(np.quantile(values[present], shares)) if present.any() else np.empty(0)
     if len(edges) < 2:
         return None
     bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     counts = np.bincount(bins[present], minlength=len(edges) - 1)
     labels = [(float(k), label(float(f"{edge:.3g}"))) for k, edge in enumerate(edges)]
     title = f"Coverage of 50 % and 95 % intervals by {name}"
-    plot = Plot((0, len(counts)), (0, 1.06), title=title, xlabel=f"bins of {name}", ylabel="coverage", xticks=labels, height=230)
+    plot = Plot(
+        (0, len(counts)),
+        (0, 1.06),
+        title=title,
+        xlabel=f"bins of {name}",
+        ylabel="coverage",
+        xticks=labels,
+        height=230,
+    )
     middle = np.arange(len(counts)) + 0.5
     for level, style in ((0.95, "s0"), (0.5, "s1")):
         inside = rows.inside(level)
         share = np.bincount(bins[present], inside[present], len(counts)) / np.maximum(counts, 1)
-        low, high = (binom.ppf(q, np.maximum(counts, 1), level) / np.maximum(counts, 1) for q in (0.025, 0.975))
+        low, high = (
+            binom.ppf(q, np.maximum(counts, 1), level) / np.maximum(counts, 1)
+            for q in (0.025, 0.975)
+        )
         plot.boxes(middle - 0.32, middle + 0.32, low, high, "area band").level(level, "", "ref")
         plot.points(middle[counts > 0], share[counts > 0], f"dots {style}", 4.5)
     return plot.svg()
@@ -129,7 +151,7 @@ def trace(machines: Sequence[Any]) -> str | None:
         return None
     late = np.concatenate([h[len(h) // 4 :] for h in lines])  # the first steps fall far
     title = "Objective of each member, by step of the solver"
-    axes = {"xlabel": "step", "ylabel": "objective", "title": title}
+    axes: dict[str, Any] = {"xlabel": "step", "ylabel": "objective", "title": title}
     plot = Plot((1, max(map(len, lines))), _span(late), **axes)
     for k, h in enumerate(lines):
         plot.line(np.arange(1, len(h) + 1), h, f"s{k % 5}{' faint' if len(lines) > 5 else ''}")
@@ -147,7 +169,8 @@ def spectrum(model: Any) -> tuple[str, str]:
         words += "; no threshold t̂ was set, so all directions of positive curvature count."
     else:
         unit = " times the largest eigenvalue" if model.relative_threshold else ""
-        words += f"; below the threshold t̂ = {model.threshold:g}{unit} {dropped:,} were cut off."
+        cut = f"{dropped:,} were" if dropped else "none was"
+        words += f"; with the threshold t̂ = {model.threshold:g}{unit}, {cut} cut off."
     if not kept:
         return "", words
     low, high = min(float(s[-1]) for s in kept), max(float(s[0]) for s in kept)
@@ -156,7 +179,14 @@ def spectrum(model: Any) -> tuple[str, str]:
         cuts = {model.threshold * (float(s[0]) if model.relative_threshold else 1.0) for s in kept}
         low = min(low, *cuts)
     title = "Eigenvalues of the posterior precision of each member, largest first"
-    plot = Plot((1, max(map(len, kept))), (low / 1.5, high * 1.5), title=title, xlabel="direction", ylabel="eigenvalue", ylog=True)
+    plot = Plot(
+        (1, max(map(len, kept))),
+        (low / 1.5, high * 1.5),
+        title=title,
+        xlabel="direction",
+        ylabel="eigenvalue",
+        ylog=True,
+    )
     for k, s in enumerate(kept):
         some = _even(len(s), 200)
         plot.line(some + 1, s[some], f"s{k % 5}{' faint' if len(kept) > 5 else ''}")
@@ -177,21 +207,40 @@ def effect(effects: Effects) -> str:
     name, values = effects.column, effects.grid
     title = f"Average prediction as {name} varies, with a {effects.coverage:.0%} band"
     both = _span(effects.lower, effects.upper)
-    axes = {"title": title, "xlabel": name, "ylabel": "average prediction", "height": 230}
+    axes: dict[str, Any] = {
+        "title": title,
+        "xlabel": name,
+        "ylabel": "average prediction",
+        "height": 230,
+    }
     if effects.discrete or len(effects) < 3:
         k = np.arange(len(effects)) + 0.5
-        texts = ["missing" if v is None else str(v) for v in values]
+        texts = [_text(v) for v in values]
         step = max(1, len(texts) // 6)
         shown = [(p, _short(t)) for p, t in list(zip(k, texts, strict=True))[::step]]
         plot = Plot((0, len(k)), both, xticks=shown, **axes)
-        return plot.stems(k, effects.lower, effects.upper, "stems wide").points(k, effects.mean, "dots s0", 4).svg()
+        return (
+            plot.stems(k, effects.lower, effects.upper, "stems wide")
+            .points(k, effects.mean, "dots s0", 4)
+            .svg()
+        )
     xticks = None
-    x = np.asarray(values, dtype=float) if not isinstance(effects.kind, Datetime) else values.astype("M8[s]").astype(float)
+    x = (
+        np.asarray(values, dtype=float)
+        if not isinstance(effects.kind, Datetime)
+        else values.astype("M8[s]").astype(float)
+    )
     if isinstance(effects.kind, Datetime):
         some = [0, len(x) // 2, len(x) - 1]
         xticks = [(x[i], str(values[i].astype("M8[D]"))) for i in some]
     plot = Plot((x[0], x[-1]), both, xticks=xticks, **axes)
     return plot.area(x, effects.lower, effects.upper).line(x, effects.mean).svg()
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return "missing" if np.isnan(value) else f"{value:g}"
+    return "missing" if value is None else str(value)
 
 
 def _short(text: str, most: int = 10) -> str:

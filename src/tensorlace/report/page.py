@@ -22,7 +22,7 @@ from tensorlace.report.embed import embed
 from tensorlace.report.rows import Rows, number
 from tensorlace.variances import one_blas_thread
 
-__all__ = ["render_report", "write_report"]
+__all__ = ["write_report"]
 
 MOST_BYTES = 2_900_000
 """Of a page, unless the pictures alone are larger."""
@@ -91,62 +91,26 @@ def write_report(
     ...     "What if" in page.read_text(encoding="utf-8")
     True
     """
-    options = {"target": target, "title": title, "notes": notes, "max_rows": max_rows}
-    text = render_report(model, X, y, say=say, **options)
-    goal = Path(os.path.realpath(path))
-    write_atomically(goal, text.encode("utf-8"))
-    return Path(path)
-
-
-def render_report(
-    model: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    target: str = "y",
-    title: str | None = None,
-    notes: Mapping[str, Any] | None = None,
-    max_rows: int = 20_000,
-    say: Say | None = None,
-) -> str:
-    """The page that `write_report` writes, as text."""
     try:
         import jinja2
     except ImportError as error:
         raise ImportError("reports need jinja2: pip install 'tensorlace[report]'") from error
     check_is_fitted(model)
-    with one_blas_thread:  # many small matrices: threads would wait for each other
-        return _render(jinja2, model, X, y, target, title, dict(notes or {}), max_rows, say or _quiet)
-
-
-def _quiet(what: str) -> None:
-    """Say nothing."""
-
-
-def _render(
-    jinja2: Any,
-    model: Any,
-    X: Any,
-    y: Any,
-    target: str,
-    title: str | None,
-    notes: dict[str, Any],
-    max_rows: int,
-    say: Say,
-) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(_asset("report.html"))
-    say("predicting the rows")
-    rows = Rows.of(model, X, y, max_rows)
-    say("explaining the model")
-    context = {"title": title or f"Report on {target}", "target": target, "number": number}
-    context |= _context(rows, target, notes)
-    context |= {key: _asset(name) for key, name in _ASSETS.items()}
-    plain = {"deviation": None, "panel": "", "room": 0}
-    rest = len(template.render(**context, **plain).encode("utf-8"))
-    say("putting the model into the page")
-    panel, away = _panel(rows, context["worst"], MOST_BYTES - rest)
-    return template.render(**context, deviation=away, panel=panel)
+    tell = say or (lambda _: None)
+    with one_blas_thread:  # many small matrices: threads would wait for each other
+        tell("predicting the rows")
+        rows = Rows.of(model, X, y, max_rows)
+        tell("explaining the model")
+        context = _context(rows, target, dict(notes or {}))
+        context |= {"title": title or f"Report on {target}", "target": target, "number": number}
+        rest = len(template.render(**context, deviation=None, panel="").encode("utf-8"))
+        tell("putting the model into the page")
+        panel, away = _panel(rows, context["worst"], MOST_BYTES - rest)
+    text = template.render(**context, deviation=away, panel=panel)
+    write_atomically(Path(os.path.realpath(path)), text.encode("utf-8"))
+    return Path(path)
 
 
 _ASSETS = {"style": "report.css", "engine": "engine.js", "script": "panel.js"}
@@ -187,13 +151,14 @@ def _context(rows: Rows, target: str, notes: dict[str, Any]) -> dict[str, Any]:
         "spectrum_words": words,
         "ms_per_row": 1e3 * rows.seconds / len(rows),
         "bytes": n_bytes(model),
-        "arguments": facts.arguments(model),
+        "code": facts.code(model),
         "versions": facts.versions(),
         "notes": notes,
         "calibrated": model.calibration_,
         "worst": [],
         "scores": rows.scores(),
         "check": None,
+        **{key: _asset(name) for key, name in _ASSETS.items()},
     }
     if rows.y is not None:
         worst = np.argsort(-np.abs(rows.z), kind="stable")[:_WORST]

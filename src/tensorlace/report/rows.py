@@ -73,7 +73,7 @@ class Rows:
         if max_rows < 1:
             raise InputError(f"max_rows={max_rows} leaves nothing to report on: give 1 or more")
         some = np.unique(np.linspace(0, len(table) - 1, min(len(table), max_rows)).astype(int))
-        raw = X if len(some) == len(table) else X.iloc[some] if hasattr(X, "iloc") else X[some]
+        raw = X if len(some) == len(table) else _part(X, some)
         start = perf_counter()
         dist = model.predict_dist(raw)
         seconds = perf_counter() - start
@@ -124,7 +124,11 @@ class Rows:
             ("RMSE", number(rmse), "typical error, in units of the target"),
             ("R²", r2, "share of the variance explained; 1 is best"),
             ("NLL", number(metrics.nll(y, dist)), "negative log density per row; lower is better"),
-            ("CRPS", number(metrics.crps(y, dist)), "error of the whole distribution, in units of y"),
+            (
+                "CRPS",
+                number(metrics.crps(y, dist)),
+                "error of the whole distribution, in units of y",
+            ),
             ("inside 95 %", inside[0], "of the rows; 95 % is best"),
             ("inside 50 %", inside[1], "of the rows; 50 % is best"),
             ("width of 95 %", number(width), "mean width of the intervals; smaller is sharper"),
@@ -144,6 +148,13 @@ class Rows:
         sentence = f"{found:,} of {n:,} rows are like one of {among}: {flatter}"
         all_known = found / n * max(1.0, total / max(len(background), 1)) > 0.95
         return "training rows" if all_known else "some training rows", sentence
+
+
+def _part(X: Any, rows: Any) -> Any:
+    """Some rows of a frame, an array or a list."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if hasattr(X, "shape") else [X[k] for k in rows]
 
 
 def _ends(model: Any, dist: Distribution) -> Array:
