@@ -107,8 +107,8 @@ def compact(model: Any, max_bytes: int = 1 << 20) -> Any:
 
     It is an estimator like any other, to be saved, compared (`deviation`) and predicted with. Of
     the members the heaviest stay, so many as bring it closest to ``model`` on training rows, and
-    their weights sum to 1 again. The variance of a member can only grow. It explains itself with
-    256 of the training rows.
+    their weights sum to 1 again. The variance of a member does not fall, but for rounding. It
+    explains itself with 256 of the training rows.
 
     Parameters
     ----------

@@ -3,7 +3,8 @@
 In units of the prior a posterior is ``Σ = S (U diag(c) Uᵀ + I - U Uᵀ) S``, ``S = Γ^(-1/2)``: along
 a direction u that rows speak about c is far below 1, along all others the prior stays. A direction
 that is left out goes back to the prior. So no variance falls below the exact one, and none rises
-above the prior's (with ``curvature="full"``, whose c may be above 1, that is not promised).
+above the prior's, but for rounding (with ``curvature="full"``, whose c may be above 1, that is not
+promised).
 """
 
 from dataclasses import dataclass, replace
@@ -94,13 +95,13 @@ class Directions:
             _in_units_of_prior(p, g) for p, g in zip(given, np.split(gamma, ends), strict=True)
         ]
         total = float(np.mean(posterior.quad(G)))
+        none = np.empty(0), np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
         found = [
             _worth(part, A, machine.target.scale, total)
             for part, A in zip(parts, np.split(G, ends), strict=True)
             if isinstance(part, LowRank)
         ]
-        gains, widths, costs = (np.concatenate([np.empty(0), *x]) for x in zip(*found, strict=True))
-        return cls(tuple(parts), gains, widths.astype(np.intp), costs.astype(np.intp))
+        return cls(tuple(parts), *map(np.concatenate, zip(none, *found, strict=True)))
 
     def kept(self, which: Mask) -> Posterior:
         """Posterior with the directions ``which`` (k,) only."""

@@ -156,11 +156,10 @@ class Plot:
             )
         middle = (_LEFT + WIDTH - _RIGHT) / 2
         xlabel, ylabel = map(escape, self._labels)
-        words.append(
-            f'<text class="name" text-anchor="middle" x="{middle}" y="{self._height - 6}">{xlabel}</text>'
-        )
+        name = '<text class="name" text-anchor="middle"'
+        words.append(f'{name} x="{middle}" y="{self._height - 6}">{xlabel}</text>')
         turn = f'transform="translate(13 {(_TOP + bottom) / 2}) rotate(-90)"'
-        words.append(f'<text class="name" text-anchor="middle" {turn}>{ylabel}</text>')
+        words.append(f"{name} {turn}>{ylabel}</text>")
         across, down = WIDTH - _LEFT - _RIGHT, bottom - _TOP
         inside = f'<svg x="{_LEFT}" y="{_TOP}" width="{across}" height="{down}" '
         inside += f'viewBox="{_LEFT} {_TOP} {across} {down}">'

@@ -201,7 +201,9 @@
       if (observed !== null) svg.append(make("circle", { cx: px(here), cy: py(observed), r: 4.5, fill: "none", stroke: "var(--s1)", "stroke-width": 2.5 }));
     }
     find("curve").replaceChildren(svg);
-    find("curve").dataset.points = JSON.stringify(found.map((p) => p.mean));
+    Object.assign(find("curve").dataset, {
+      grid: JSON.stringify(grid), points: JSON.stringify(found.map((p) => p.mean)), row: JSON.stringify(x),
+    });
   }
 
   function refresh(changed) {
