@@ -134,12 +134,12 @@ def test_constant_and_empty_columns(javascript):
     agree(javascript, model, np.array([[0.0, 3.0, np.nan], [0.0, 4.0, 1.0]]))
 
 
-@pytest.mark.parametrize("noise", ["auto", "student", "varying", "varying_student"])
+@pytest.mark.parametrize("noise", ["auto", "student", "varying_student"])
 def test_searched_mixture(javascript, noise):
     rng = np.random.default_rng(1)
     table = rng.uniform(-1, 1, (400, 2))
     y = table[:, 0] ** 2 + np.exp(table[:, 1]) * 0.2 * rng.standard_t(4, 400)
-    model = TNKMRegressor(time_budget=0.5, noise=noise, random_state=0, n_jobs=1).fit(table, y)
+    model = TNKMRegressor(time_budget=0.3, noise=noise, random_state=0, n_jobs=1).fit(table, y)
     assert noise == "auto" or model.noise_.kind == noise
     agree(javascript, model, np.concatenate([table[:5], [[3.0, -4.0]]]))
 

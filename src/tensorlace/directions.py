@@ -43,8 +43,9 @@ def exponents_of(U: Array, widths: Widths | int) -> npt.NDArray[np.intp]:
 def rounded(U: Array, widths: Widths | int) -> Array:
     """Entries (P, k) as whole numbers of some bytes times a power of two, one per column.
 
-    >>> rounded(np.array([[1.0], [1 / 3]]), 2)[1, 0] == round(2**14 / 3) / 2**14
-    True
+    >>> rounded(np.array([[1.0], [0.3]]), 1) * 64
+    array([[64.],
+           [19.]])
     """
     exponents = exponents_of(U, widths)
     return np.ldexp(np.rint(np.ldexp(U, -exponents)), exponents)

@@ -10,7 +10,6 @@ from tensorlace.cli.options import Data, Model
 from tensorlace.cli.output import count, note, number, say, steps
 from tensorlace.errors import SourceError
 from tensorlace.model_file import describe, load
-from tensorlace.report import write_report
 
 __all__ = ["report"]
 
@@ -40,6 +39,8 @@ def report(
 
     tensorlace report houses.tlace new.csv --title "Houses, spring"
     """
+    from tensorlace.report import write_report  # takes long to import
+
     machine, facts = load(model), describe(model)
     notes: dict[str, Any] = dict(facts["notes"])
     name = target or notes.pop("target", None)
