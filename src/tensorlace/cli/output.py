@@ -5,7 +5,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-__all__ = ["bar", "count", "note", "number", "print_json", "say", "table"]
+__all__ = ["bar", "count", "note", "number", "print_json", "say", "steps", "table"]
 
 
 def say(lines: Iterable[str]) -> None:
@@ -128,3 +128,14 @@ def bar(title: str = "") -> Iterator[None]:
         # rich takes hold of standard error too: what a fit prints there must not reach it
         with redirect_stderr(_Steps(progress, task, title)):
             yield
+
+
+@contextmanager
+def steps(title: str) -> Iterator[Callable[[str], None]]:
+    """Give a function that shows what is being done, if standard error is a terminal."""
+    console = Console(file=sys.stderr)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda what: progress.update(task, description=f"{title}: {what}")
