@@ -21,6 +21,7 @@ import pytest
 from safetensors import safe_open
 from sklearn.exceptions import ConvergenceWarning
 
+import golden
 import tensorlace
 from tensorlace import (
     Categorical,
@@ -1021,6 +1022,32 @@ def test_leftovers_of_the_dead_are_removed(tmp_path, model, monkeypatch):
     left[0].rename(left[0].with_name(left[0].name.replace(f"-{os.getpid()}-", f"-{dead.pid}-")))
     save(model, path)
     assert os.listdir(tmp_path) == ["model.tlace"]
+
+
+GOLDEN = sorted(golden.DATA.glob("*.tlace"))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_files_of_all_versions_are_read_for_ever(path):
+    _, version, name = path.stem.split("-")
+    expected = json.loads((golden.DATA / f"golden-{version}.json").read_text())[name]
+    assert path.stat().st_size < 50_000
+    found = golden.answers(load(path))
+    assert found.keys() == expected.keys()
+    for what, value in found.items():
+        scale = np.max(np.abs(expected[what]))
+        np.testing.assert_allclose(
+            value, expected[what], rtol=1e-12, atol=1e-12 * scale, err_msg=what
+        )
+
+
+def test_golden_files_are_of_this_version():
+    here = {path.stem for path in GOLDEN}
+    assert {f"golden-{model_file.VERSION}-{name}" for name in ("mixture", "few", "chosen")} <= here
+    noise = load(golden.DATA / "golden-1-mixture.tlace").noise_
+    assert noise.kind == "varying_student"
+    few = load(golden.DATA / "golden-1-few.tlace")
+    assert type(few.machines_[0].fit.posterior).__name__ == "LowRank"
 
 
 def test_loading_makes_no_warning(data, tmp_path):
