@@ -1,14 +1,17 @@
 """The command line as its users see it: real files, exit codes, one line for an error."""
 
 import csv
+import fcntl
 import io
 import json
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import jsonschema
@@ -533,6 +536,8 @@ def test_parquet_with_types_of_its_own(tl, folder):
     assert kinds["day"] == "Datetime()"
     assert kinds["shop"] == "Categorical()"
     assert kinds["whole"] == "Numeric()"
+    plain, _ = rivals.numbers(frame, frame)
+    assert np.all(np.isfinite(plain))
     assert tl("predict", "types.tlace", "types.parquet", "-o", "out.pq").code == 0
     out = pd.read_parquet(folder / "out.pq")
     pd.testing.assert_frame_equal(out[frame.columns], frame.reset_index(drop=True))
@@ -659,6 +664,41 @@ def test_nobody_reads_on_and_standard_input(model, folder):
         process.stdout.close()
         assert process.stderr.read() == ""
         assert process.wait() == 141
+
+
+def on_terminal(*args, folder):
+    """Exit code and text of a command on a terminal of 24 lines and 80 columns."""
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    env = environment(TERM="xterm")
+    del env["COLUMNS"]
+    words = [sys.executable, "-m", "tensorlace.cli", *args]
+    how = {"stdin": end, "stdout": end, "stderr": end, "cwd": folder, "env": env}
+    seen = b""
+    with subprocess.Popen(words, **how) as process:
+        os.close(end)
+        while True:
+            try:
+                seen += os.read(terminal, 4096)
+            except OSError:  # the other end is closed
+                break
+        os.close(terminal)
+    return process.returncode, seen.decode()
+
+
+def test_a_newcomer_at_a_terminal(folder):
+    """From a table with quotes, gaps, dates and categories to answers, in 80 columns."""
+    words = ("fit", "data.csv", "--target", "price", "-o", "new.tlace", "--time-budget", "0.2")
+    code, fitted = on_terminal(*words, folder=folder)
+    assert code == 0, fitted
+    assert "trying models" in fitted
+    assert "fitting the best" in fitted
+    code, evaluated = on_terminal("evaluate", "new.tlace", "data.csv", folder=folder)
+    assert code == 0
+    assert re.search(r"^Accuracy: (very )?good", evaluated, re.M)
+    for text in (fitted, evaluated):
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+        assert max(len(line.rstrip()) for line in re.split(r"[\r\n]+", plain)) <= 80
 
 
 def test_a_bar_and_an_interrupt(folder):

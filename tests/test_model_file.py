@@ -157,6 +157,7 @@ def test_posterior_of_more_weights_than_rows(tmp_path):
         {"n_basis": np.array([2, 3, 4]), "random_state": np.random.RandomState(7)},
         {"solver": "als", "noise_precision": "vi", "prior_precision": np.float32(0.1)},
         {"columns": {0: Periodic(2), "x": Categorical()}, "verbose": True},
+        {"row_dtype": "float32", "solver": "als", "grow_rows": False, "tol": 1e-2},
         {"memory_budget": 10**30, "time_budget": 1.5, "core": np.int32(-1), "curvature": "last"},
     ],
 )
@@ -173,6 +174,17 @@ def test_a_model_that_chose_itself(tmp_path):
     model = fitted(rank="auto", n_basis="auto", time_budget=0.5)
     copy = round_trip(model, tmp_path)
     assert len(copy.search_results_) > 1
+
+
+@pytest.mark.parametrize("rank", [1, 4])
+def test_pruned_models(rank, tmp_path):
+    how = {"prior_groups": "column_order", "basis": "legendre", "n_basis": 8, "max_sweeps": 60}
+    middle = (X[:, 0].min() + X[:, 0].max()) / 2.0
+    even = (X[:, 0] - middle) ** 2 + 0.01 * y  # odd functions are of no use
+    copy = round_trip(fitted(y=even, rank=rank, warp="minmax", **how), tmp_path)
+    assert copy.n_pruned_ > 0
+    bases = [c.basis for m in copy.machines_ for c in m.columns.columns]
+    assert "Subset" in {type(basis).__name__ for basis in bases}
 
 
 def mixed_table():
@@ -838,6 +850,8 @@ def test_paths_that_cannot_be_read(tmp_path, data):
         load("a\0b")
     with pytest.raises(ModelFileError, match="is not a file"):
         load("/dev/zero")
+    with pytest.raises(TypeError):
+        load(0)  # not standard input
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(ModelFileError, match="symbolic links"):
         load(tmp_path / "loop")
@@ -899,6 +913,44 @@ def test_a_full_disk_leaves_the_old_file(call, tmp_path, model, data, monkeypatc
     monkeypatch.undo()
     assert path.read_bytes() == data
     assert os.listdir(tmp_path) == ["model.tlace"]
+
+
+FULL = textwrap.dedent("""
+    import os, sys
+    import numpy as np
+    from tensorlace import ModelFileError, TNKMRegressor, load, save
+
+    path = os.path.join(sys.argv[1], "model.tlace")
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    how = {"max_sweeps": 2, "tol": 1.0, "random_state": 0}
+    small = TNKMRegressor(rank=1, n_basis=3, **how).fit(X, X[:, 0])
+    large = TNKMRegressor(rank=8, n_basis=12, **how).fit(X, X[:, 0])
+    save(small, path)
+    before = open(path, "rb").read()
+    for _ in range(3):
+        try:
+            save(large, path)
+        except ModelFileError as error:
+            print(error)
+        assert open(path, "rb").read() == before
+        assert os.listdir(sys.argv[1]) == ["model.tlace"]
+    assert load(path).predict(X).tobytes() == small.predict(X).tobytes()
+""")
+
+
+def test_a_disk_that_is_really_full(tmp_path):
+    """A file system in memory of 64 KiB, seen by one process only."""
+    mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=64k none "$0" && "$@"']
+    try:
+        subprocess.run([*mount, tmp_path, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    words = [*mount, tmp_path, sys.executable, "-W", "ignore", "-c", FULL, tmp_path]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    assert all(line.endswith("cannot be written: No space left on device") for line in lines)
 
 
 KILLS = textwrap.dedent("""
