@@ -666,6 +666,15 @@ def test_nobody_reads_on_and_standard_input(model, folder):
         assert process.wait() == 141
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_nobody_reads_tables(model, more):
+    nowhere, end = os.pipe()
+    os.close(nowhere)
+    done = command("inspect", model[0], *more, capture_output=False, stdout=end, stderr=-1)
+    os.close(end)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def on_terminal(*args, folder):
     """Exit code and text of a command on a terminal of 24 lines and 80 columns."""
     terminal, end = pty.openpty()

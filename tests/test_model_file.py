@@ -34,6 +34,7 @@ from tensorlace import (
     TNKMRegressorCV,
     load,
     model_file,
+    pruning,
     save,
 )
 from tensorlace.calibration import Calibration
@@ -176,15 +177,16 @@ def test_a_model_that_chose_itself(tmp_path):
     assert len(copy.search_results_) > 1
 
 
-@pytest.mark.parametrize("rank", [1, 4])
-def test_pruned_models(rank, tmp_path):
-    how = {"prior_groups": "column_order", "basis": "legendre", "n_basis": 8, "max_sweeps": 60}
-    middle = (X[:, 0].min() + X[:, 0].max()) / 2.0
-    even = (X[:, 0] - middle) ** 2 + 0.01 * y  # odd functions are of no use
-    copy = round_trip(fitted(y=even, rank=rank, warp="minmax", **how), tmp_path)
-    assert copy.n_pruned_ > 0
-    bases = [c.basis for m in copy.machines_ for c in m.columns.columns]
-    assert "Subset" in {type(basis).__name__ for basis in bases}
+@pytest.mark.parametrize("curvature", ["ggn", "block", "diag", "last"])
+@pytest.mark.parametrize("size", [2, 6])
+def test_pruned_models(curvature, size, tmp_path):
+    """One term and some functions taken out of Root, LowRank, Blocks and Diagonal."""
+    model = fitted(rank=size, n_basis=4, curvature=curvature, additive=curvature != "last")
+    alive, kept = np.arange(size) > 0, np.array([True, False, True, True])
+    model.machines_ = (pruning._reduced(model.machines_[0], alive, [kept] * 3),)
+    model.n_pruned_ = model.machines_[0].n_pruned
+    copy = round_trip(model, tmp_path)
+    assert type(copy.machines_[0].columns.columns[0].basis).__name__ == "Subset"
 
 
 def mixed_table():
@@ -235,6 +237,8 @@ def test_all_kinds_of_noise(noise, tmp_path):
     y = X[:, 0] + np.exp(X[:, 1]) * rng.standard_t(3, 120)
     model = fitted(X, y, rank="auto", n_basis=4, time_budget=0.2, noise=noise)
     assert model.noise_.kind == noise
+    for machine in model.noise_.machines:  # only their means are asked for
+        assert machine.fit.posterior.W.shape[1] == 0
     copy = round_trip(model, tmp_path, X)
     assert copy.predict_interval(X)[0].tobytes() == model.predict_interval(X)[0].tobytes()
 
