@@ -1,6 +1,7 @@
 """The command line as its users see it: real files, exit codes, one line for an error."""
 
 import csv
+import fcntl
 import io
 import json
 import os
@@ -8,8 +9,10 @@ import pty
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import jsonschema
@@ -475,7 +478,13 @@ def test_errors(tl, model, words, code, match):
         (b'a,b\n1,"2\n', "line 2"),
         (b"a,a\n1,2\n", "the header has 'a' twice"),
         (b"a,b\n1,\xff\n", "line 2 is not UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "not a CSV file in UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "it is UTF-16 from line 1 on: save the file as UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "line 1 has a null byte: it is not a CSV file"),
+        (b"a,b\n1,2\n3,\0\n", "line 3 has a null byte: it is not a CSV file in UTF-8"),
+        (b"a;b\n1,5;2\n2;3\n", "'a' has '1,5' in row 1, a decimal comma: write 1.5"),
+        (b'a,b\n1,2\n1,\n3,"4,5"\n', "'b' has '4,5' in row 3, a decimal comma: write 4.5"),
+        (b"a,b\n1,\n1,inf\n3,2\n", "'b' is infinite in row 2: drop the row"),
+        (b"a,b\n1,\n1,2\n-inf,2\n", "'a' is infinite in row 3: drop the row"),
         (b"a,b\n1,\n2,\n", "'b' has no value in any row"),
         (b"b\n1\n2\n", "no column beside the target"),
         (b"a,b\n1,2\n", "1 sample"),
@@ -486,9 +495,89 @@ def test_csv_files_that_are_wrong(tl, folder, content, match):
     assert re.search(match, tl("fit", "wrong.csv", "-t", "b", "--rank", "1").error)
 
 
+def test_a_csv_file_from_a_spreadsheet(tl, folder):
+    """A byte order mark, CRLF, quotes, semicolons and an empty last line are no trouble."""
+    lines = ["\ufeffa;b;y", '"x;1";"line\r\nfeed";1.5', ';"say ""hi""";2.5', "z;;3.5", ""]
+    (folder / "sheet.csv").write_bytes("\r\n".join(lines).encode())
+    words = ("fit", "sheet.csv", "-t", "y", "--rank", "1", "--test-share", "0", "--json")
+    assert list(tl(*words).json["columns"]) == ["a", "b"]
+    out = tl("predict", "sheet.tlace", "sheet.csv").out
+    rows = list(csv.reader(io.StringIO(out, newline="")))
+    assert [row[:3] for row in rows[:3]] == [
+        ["a", "b", "y"],
+        ["x;1", "line\r\nfeed", "1.5"],
+        ["", 'say "hi"', "2.5"],
+    ]
+
+
 def test_files_that_are_no_parquet(tl, folder):
     (folder / "wrong.parquet").write_bytes(b"PAR1 nonsense")
     assert "wrong.parquet cannot be read" in tl("fit", "wrong.parquet", "-t", "b").error
+    make_table()[:0].to_parquet(folder / "wrong.parquet")
+    assert tl("fit", "wrong.parquet", "-t", "price").error == "error: wrong.parquet has no rows"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device")
+def test_devices_that_never_end(tl):
+    assert tl("fit", "/dev/zero", "-t", "y").error == (
+        "error: /dev/zero cannot be read: it is a device"
+    )
+
+
+def test_parquet_with_types_of_its_own(tl, folder):
+    """Dates, categories, missing values, booleans and an index, as Parquet keeps them."""
+    frame = make_table()
+    frame["day"] = pd.to_datetime(frame["day"]).dt.tz_localize("Europe/Rome")
+    frame["shop"] = frame["shop"].astype("category")
+    frame["whole"] = pd.array([None, *range(1, N)], dtype="Int64")
+    frame.index = [f"row {k}" for k in range(N)]
+    frame.to_parquet(folder / "types.parquet")
+    words = ("fit", "types.parquet", "-t", "price", "--rank", "1", "--columns", "code=categorical")
+    kinds = valid("fit", tl(*words, "--json").json)["columns"]
+    assert kinds["day"] == "Datetime()"
+    assert kinds["shop"] == "Categorical()"
+    assert kinds["whole"] == "Numeric()"
+    plain, _ = rivals.numbers(frame, frame)
+    assert np.all(np.isfinite(plain))
+    assert tl("predict", "types.tlace", "types.parquet", "-o", "out.pq").code == 0
+    out = pd.read_parquet(folder / "out.pq")
+    pd.testing.assert_frame_equal(out[frame.columns], frame.reset_index(drop=True))
+    frame.loc["row 7", "whole"] = None
+    frame["whole"] = frame["whole"].astype("float64")
+    frame.loc["row 8", "whole"] = np.inf
+    frame.to_parquet(folder / "types.parquet")
+    text = tl("predict", "types.tlace", "types.parquet").error
+    assert text.startswith("error: column 'whole' is infinite in row 9")
+
+
+def test_rows_in_errors_are_those_of_the_file(tl, folder, model):
+    """Whatever was left out or kept for a test before, and however the library counts."""
+    frame = make_table().astype({"x": object})
+    frame.loc[0, "price"] = None
+    frame.loc[40, "x"] = "much"
+    frame.to_csv(folder / "odd.csv", index=False)
+    words = ("fit", "odd.csv", "-t", "price", "--rank", "1", "--test-share", "0")
+    text = tl(*words, "--columns", "x=numeric").error
+    assert "column 'x' is not numeric: row 41 has 'much'" in text
+    assert (
+        "column 'x' is not numeric: row 41 has 'much'" in tl("predict", model[0], "odd.csv").error
+    )
+    assert "row 41 has 'much'" in tl("evaluate", model[0], "odd.csv").error
+    frame.loc[frame.index != 40, "x"] = np.arange(N - 1) % 5
+    frame.loc[[2, 3], "price"] = None
+    frame.to_csv(folder / "odd.csv", index=False)
+    result = tl(*words)
+    assert result.code == 0
+    assert "column 'x' is categories, since row 41 has 'much'" in result.err
+
+
+def test_columns_that_no_model_needs_may_be_odd(tl, folder, model):
+    frame = make_table().assign(size="1,5", distance=np.inf)
+    frame.to_csv(folder / "wide.csv", index=False)
+    assert tl("predict", model[0], "wide.csv").code == 0
+    words = ("fit", "wide.csv", "-t", "price", "--rank", "1", "--drop", "distance")
+    assert "'size' has '1,5' in row 1, a decimal comma" in tl(*words).error
+    assert tl(*words, "--columns", "size=categorical").code == 0
 
 
 def test_a_column_that_is_missing(tl, model, folder):
@@ -617,6 +706,50 @@ def test_nobody_reads_on_and_standard_input(model, folder):
         assert process.wait() == 141
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_nobody_reads_tables(model, more):
+    nowhere, end = os.pipe()
+    os.close(nowhere)
+    done = command("inspect", model[0], *more, capture_output=False, stdout=end, stderr=-1)
+    os.close(end)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def on_terminal(*args, folder):
+    """Exit code and text of a command on a terminal of 24 lines and 80 columns."""
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    env = environment(TERM="xterm")
+    del env["COLUMNS"]
+    words = [sys.executable, "-m", "tensorlace.cli", *args]
+    how = {"stdin": end, "stdout": end, "stderr": end, "cwd": folder, "env": env}
+    seen = b""
+    with subprocess.Popen(words, **how) as process:
+        os.close(end)
+        while True:
+            try:
+                seen += os.read(terminal, 4096)
+            except OSError:  # the other end is closed
+                break
+        os.close(terminal)
+    return process.returncode, seen.decode()
+
+
+def test_a_newcomer_at_a_terminal(folder):
+    """From a table with quotes, gaps, dates and categories to answers, in 80 columns."""
+    words = ("fit", "data.csv", "--target", "price", "-o", "new.tlace", "--time-budget", "0.2")
+    code, fitted = on_terminal(*words, folder=folder)
+    assert code == 0, fitted
+    assert "trying models" in fitted
+    assert "fitting the best" in fitted
+    code, evaluated = on_terminal("evaluate", "new.tlace", "data.csv", folder=folder)
+    assert code == 0
+    assert re.search(r"^Accuracy: (very )?good", evaluated, re.M)
+    for text in (fitted, evaluated):
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+        assert max(len(line.rstrip()) for line in re.split(r"[\r\n]+", plain)) <= 80
+
+
 def test_a_bar_and_an_interrupt(folder):
     """The bar is on the terminal, nothing on standard output; an interrupt leaves no file."""
     rng = np.random.default_rng(0)
@@ -643,6 +776,19 @@ def test_a_bar_and_an_interrupt(folder):
     os.close(terminal)
     assert b"interrupted" in seen
     assert not (folder / "large.tlace").exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_shown_and_installed(tl, shell, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("shellingham.detect_shell", lambda: (shell, f"/bin/{shell}"))
+    shown = tl("--show-completion")
+    assert shown.code == 0
+    assert f"_TENSORLACE_COMPLETE=complete_{shell}" in shown.out
+    done = tl("--install-completion")
+    assert (done.code, done.err) == (0, "")
+    texts = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(f"_TENSORLACE_COMPLETE=complete_{shell}" in text for text in texts)
 
 
 def test_completion():

@@ -21,6 +21,7 @@ import pytest
 from safetensors import safe_open
 from sklearn.exceptions import ConvergenceWarning
 
+import golden
 import tensorlace
 from tensorlace import (
     Categorical,
@@ -33,6 +34,7 @@ from tensorlace import (
     TNKMRegressorCV,
     load,
     model_file,
+    pruning,
     save,
 )
 from tensorlace.calibration import Calibration
@@ -156,6 +158,7 @@ def test_posterior_of_more_weights_than_rows(tmp_path):
         {"n_basis": np.array([2, 3, 4]), "random_state": np.random.RandomState(7)},
         {"solver": "als", "noise_precision": "vi", "prior_precision": np.float32(0.1)},
         {"columns": {0: Periodic(2), "x": Categorical()}, "verbose": True},
+        {"row_dtype": "float32", "solver": "als", "grow_rows": False, "tol": 1e-2},
         {"memory_budget": 10**30, "time_budget": 1.5, "core": np.int32(-1), "curvature": "last"},
     ],
 )
@@ -172,6 +175,18 @@ def test_a_model_that_chose_itself(tmp_path):
     model = fitted(rank="auto", n_basis="auto", time_budget=0.5)
     copy = round_trip(model, tmp_path)
     assert len(copy.search_results_) > 1
+
+
+@pytest.mark.parametrize("curvature", ["ggn", "block", "diag", "last"])
+@pytest.mark.parametrize("size", [2, 6])
+def test_pruned_models(curvature, size, tmp_path):
+    """One term and some functions taken out of Root, LowRank, Blocks and Diagonal."""
+    model = fitted(rank=size, n_basis=4, curvature=curvature, additive=curvature != "last")
+    alive, kept = np.arange(size) > 0, np.array([True, False, True, True])
+    model.machines_ = (pruning._reduced(model.machines_[0], alive, [kept] * 3),)
+    model.n_pruned_ = model.machines_[0].n_pruned
+    copy = round_trip(model, tmp_path)
+    assert type(copy.machines_[0].columns.columns[0].basis).__name__ == "Subset"
 
 
 def mixed_table():
@@ -222,6 +237,8 @@ def test_all_kinds_of_noise(noise, tmp_path):
     y = X[:, 0] + np.exp(X[:, 1]) * rng.standard_t(3, 120)
     model = fitted(X, y, rank="auto", n_basis=4, time_budget=0.2, noise=noise)
     assert model.noise_.kind == noise
+    for machine in model.noise_.machines:  # only their means are asked for
+        assert machine.fit.posterior.W.shape[1] == 0
     copy = round_trip(model, tmp_path, X)
     assert copy.predict_interval(X)[0].tobytes() == model.predict_interval(X)[0].tobytes()
 
@@ -837,6 +854,8 @@ def test_paths_that_cannot_be_read(tmp_path, data):
         load("a\0b")
     with pytest.raises(ModelFileError, match="is not a file"):
         load("/dev/zero")
+    with pytest.raises(TypeError):
+        load(0)  # not standard input
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(ModelFileError, match="symbolic links"):
         load(tmp_path / "loop")
@@ -898,6 +917,44 @@ def test_a_full_disk_leaves_the_old_file(call, tmp_path, model, data, monkeypatc
     monkeypatch.undo()
     assert path.read_bytes() == data
     assert os.listdir(tmp_path) == ["model.tlace"]
+
+
+FULL = textwrap.dedent("""
+    import os, sys
+    import numpy as np
+    from tensorlace import ModelFileError, TNKMRegressor, load, save
+
+    path = os.path.join(sys.argv[1], "model.tlace")
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    how = {"max_sweeps": 2, "tol": 1.0, "random_state": 0}
+    small = TNKMRegressor(rank=1, n_basis=3, **how).fit(X, X[:, 0])
+    large = TNKMRegressor(rank=8, n_basis=12, **how).fit(X, X[:, 0])
+    save(small, path)
+    before = open(path, "rb").read()
+    for _ in range(3):
+        try:
+            save(large, path)
+        except ModelFileError as error:
+            print(error)
+        assert open(path, "rb").read() == before
+        assert os.listdir(sys.argv[1]) == ["model.tlace"]
+    assert load(path).predict(X).tobytes() == small.predict(X).tobytes()
+""")
+
+
+def test_a_disk_that_is_really_full(tmp_path):
+    """A file system in memory of 64 KiB, seen by one process only."""
+    mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=64k none "$0" && "$@"']
+    try:
+        subprocess.run([*mount, tmp_path, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system can be mounted here")
+    words = [*mount, tmp_path, sys.executable, "-W", "ignore", "-c", FULL, tmp_path]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    assert all(line.endswith("cannot be written: No space left on device") for line in lines)
 
 
 KILLS = textwrap.dedent("""
@@ -1021,6 +1078,32 @@ def test_leftovers_of_the_dead_are_removed(tmp_path, model, monkeypatch):
     left[0].rename(left[0].with_name(left[0].name.replace(f"-{os.getpid()}-", f"-{dead.pid}-")))
     save(model, path)
     assert os.listdir(tmp_path) == ["model.tlace"]
+
+
+GOLDEN = sorted(golden.DATA.glob("*.tlace"))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_files_of_all_versions_are_read_for_ever(path):
+    _, version, name = path.stem.split("-")
+    expected = json.loads((golden.DATA / f"golden-{version}.json").read_text())[name]
+    assert path.stat().st_size < 50_000
+    found = golden.answers(load(path))
+    assert found.keys() == expected.keys()
+    for what, value in found.items():
+        scale = np.max(np.abs(expected[what]))
+        np.testing.assert_allclose(
+            value, expected[what], rtol=1e-12, atol=1e-12 * scale, err_msg=what
+        )
+
+
+def test_golden_files_are_of_this_version():
+    here = {path.stem for path in GOLDEN}
+    assert {f"golden-{model_file.VERSION}-{name}" for name in ("mixture", "few", "chosen")} <= here
+    noise = load(golden.DATA / "golden-1-mixture.tlace").noise_
+    assert noise.kind == "varying_student"
+    few = load(golden.DATA / "golden-1-few.tlace")
+    assert type(few.machines_[0].fit.posterior).__name__ == "LowRank"
 
 
 def test_loading_makes_no_warning(data, tmp_path):

@@ -199,3 +199,22 @@ def test_singular_matrices_lose_exactly_their_null_space():
         B = rng.standard_normal((P, rank))
         assert dense(B @ B.T, 1.0, np.zeros(P), Truncation()).n_dropped == P - rank, seed
         assert indefinite(B @ B.T, Truncation()).n_dropped == P - rank, seed
+
+
+def test_directions_that_rows_say_nothing_of_are_let_go():
+    rng = np.random.default_rng(0)
+    U = np.linalg.qr(rng.standard_normal((9, 4)))[0]
+    s, c = rng.uniform(0.5, 2.0, 9), np.array([0.1, 1.0, 0.5, 1.0])
+    whole, small = LowRank(s, U, c), LowRank.of(s, U, c)
+    assert small.U.shape == (9, 2)
+    assert LowRank.of(s, U[:, :1], c[:1]).U.base is U  # nothing to let go, nothing copied
+    G = rng.standard_normal((9, 5))
+    for a, b in (
+        (whole.variances(), small.variances()),
+        (whole.quad(G), small.quad(G)),
+        (whole.solve(G), small.solve(G)),
+        (whole.logdet, small.logdet),
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
+    none = LowRank.of(s, U, np.ones(4))
+    np.testing.assert_allclose(none.quad(G), ((s[:, None] * G) ** 2).sum(axis=0), rtol=1e-13)

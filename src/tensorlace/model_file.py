@@ -181,7 +181,7 @@ def _node(model: Any, encoder: Encoder, background: bool, where: str) -> dict[st
 
 def _read(path: str | os.PathLike[str]) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with open(os.fspath(path), "rb") as file:  # a number would be some open file
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ModelFileError(f"{path} is not a file")
             return file.read()

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from tensorlace.cli.files import find_column, read, take_target
-from tensorlace.cli.fit import _rank, train
+from tensorlace.cli.fit import _rank, look_at, train
 from tensorlace.cli.options import Data, Json, Seed
 from tensorlace.cli.output import bar, count, note, number, print_json, say, table
 from tensorlace.cli.rivals import numbers, rivals
@@ -52,6 +52,7 @@ def compare(
     size = max(1, round(test_share * len(y)))
     if X.shape[1] == 0 or len(y) - size < 5:
         raise InputError(f"{len(y)} rows and {X.shape[1]} columns are too few to compare on")
+    look_at(X, {})
     results: dict[str, list[dict[str, float]]] = {}
     failures: dict[str, str] = {}
     for split in range(splits):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tensorlace.cli.files import as_text, features, read, take_target
+from tensorlace.cli.files import as_text, features, numbered, read, take_target
 from tensorlace.cli.options import Data, Json, Level, Model
 from tensorlace.cli.output import count, note, print_json, say, table
 from tensorlace.cli.scores import score, score_rows, verdict
@@ -37,7 +37,8 @@ def evaluate(
         raise InputError(f"{model} does not say which column is the target: give --target")
     frame, y, without = take_target(read(data, text=as_text(machine)), name)
     X = features(machine, frame)
-    scores = score(y, machine.predict_dist(X), coverage)
+    with numbered(X.index):
+        scores = score(y, machine.predict_dist(X), coverage)
     beyond = int(machine.extrapolated(X).sum())
     words = verdict(scores)
     if beyond:

@@ -3,26 +3,26 @@
 import csv
 import difflib
 import io
+import os
 import re
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from tensorlace.checkpoints import write_atomically
+from tensorlace.cli.cells import as_dates, check_numbers, harmless
 from tensorlace.encoding import LevelCodes
 from tensorlace.errors import InputError, SourceError
 
-__all__ = ["as_text", "features", "find_column", "read", "take_target", "write"]
+__all__ = ["as_text", "features", "find_column", "numbered", "read", "take_target", "write"]
 
-_ISO = re.compile(
-    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
-)
 _PARQUET = {".parquet", ".pq"}
-_FORMULA = re.compile(r"[=+\-@\t\r]")
 
 
 def read(path: Path, *, as_written: bool = False, text: Sequence[str] = ()) -> Any:
@@ -66,7 +66,7 @@ def read(path: Path, *, as_written: bool = False, text: Sequence[str] = ()) -> A
     if not as_written:
         for name in frame.columns:
             if name not in text:
-                frame[name] = _dates(frame[name])
+                frame[name] = as_dates(frame[name])
     return frame
 
 
@@ -77,15 +77,33 @@ def _parquet(path: Path) -> Any:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise SourceError("Parquet needs pyarrow: pip install 'tensorlace[cli]'") from error
+    with _opened(path) as file:
+        return pd.read_parquet(file).reset_index(drop=True)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, or a pipe; a device may never end."""
     with open(path, "rb") as file:
-        return pd.read_parquet(file)
+        mode = os.fstat(file.fileno()).st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise SourceError("it is a device")
+        yield file
 
 
 def _csv_text(path: Path) -> str:
     """Text of a file, the same for every later look at it."""
-    data = _standard_input() if str(path) == "-" else path.read_bytes()
-    if b"\0" in data:
-        raise SourceError("it has null bytes: it is not a CSV file in UTF-8")
+    if str(path) == "-":
+        data = _standard_input()
+    else:
+        with _opened(path) as file:
+            data = file.read()
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise SourceError("it is UTF-16 from line 1 on: save the file as UTF-8")
+    null = data.find(b"\0")
+    if null >= 0:
+        line = data.count(b"\n", 0, null) + 1
+        raise SourceError(f"line {line} has a null byte: it is not a CSV file in UTF-8")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -123,20 +141,6 @@ def _check_lines(source: str, separator: str) -> None:
         raise SourceError(f"line {reader.line_num}: {error}") from error
 
 
-def _dates(column: Any) -> Any:
-    """The column as dates if all values that are not missing are ISO dates."""
-    import pandas as pd
-
-    present = column.dropna()
-    if len(present) == 0 or not all(isinstance(v, str) and _ISO.fullmatch(v) for v in present):
-        return column
-    try:
-        parsed = pd.to_datetime(column, format="ISO8601", utc=True)
-    except ValueError:  # such as the 30th of February
-        return column
-    return parsed.dt.tz_localize(None)
-
-
 def find_column(frame: Any, name: str, what: str) -> str:
     """``name`` if the table has such a column; else an error with the nearest one."""
     names = list(frame.columns)
@@ -148,12 +152,13 @@ def find_column(frame: Any, name: str, what: str) -> str:
 
 
 def take_target(frame: Any, name: str) -> tuple[Any, Any, int]:
-    """Rows that have a target, their targets (n,), and how many rows have none."""
+    """Rows that have a target, indexed by place, their targets (n,), and how many have none."""
     import pandas as pd
 
     column = frame[find_column(frame, name, "target")]
     if isinstance(column, pd.DataFrame):
         raise InputError(f"target column {name!r} is there {column.shape[1]} times: keep one")
+    check_numbers(column)
     values = pd.to_numeric(column, errors="coerce")
     wrong = column.notna() & values.isna()
     if wrong.any() or column.dtype.kind in "mM":
@@ -165,7 +170,30 @@ def take_target(frame: Any, name: str) -> tuple[Any, Any, int]:
     if not known.any():
         raise InputError(f"target column {name!r} has no value in any row")
     y = values.to_numpy(dtype=np.float64, na_value=np.nan)[known]
-    return frame[known].reset_index(drop=True), y, int((~known).sum())
+    return frame[known], y, int((~known).sum())
+
+
+@contextmanager
+def numbered(rows: Any) -> Iterator[None]:
+    """Errors about some rows of a table say where these are in the file, the first being row 1.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        Places in the file.
+
+    Examples
+    --------
+    >>> with numbered([4, 7]):
+    ...     raise InputError("row 1 has 'x'")
+    Traceback (most recent call last):
+    tensorlace.errors.InputError: row 8 has 'x'
+    """
+    try:
+        yield
+    except InputError as error:
+        text = re.sub(r"\brow (\d+)\b", lambda m: f"row {rows[int(m[1])] + 1}", str(error))
+        raise InputError(text) from error
 
 
 def as_text(model: Any) -> list[str]:
@@ -193,6 +221,8 @@ def features(model: Any, frame: Any) -> Any:
         )
     out = frame[names].copy()
     for name, code in zip(names, model._encoding.codes, strict=True):
+        if not isinstance(code, LevelCodes):
+            check_numbers(out[name])
         numbers = isinstance(code, LevelCodes) and not any(isinstance(v, str) for v in code.numbers)
         if numbers and out[name].dtype.kind == "O":  # one new text made text of all numbers
             raw = out[name].astype(object)
@@ -212,30 +242,15 @@ def write(frame: Any, path: Path | None) -> None:
         _replace(path, buffer.getvalue())
         return
     safe = frame.copy()
-    safe.columns = [_harmless(name) for name in frame.columns]
+    safe.columns = [harmless(name) for name in frame.columns]
     for k, name in enumerate(frame.columns):
         if frame[name].dtype.kind not in "biufmM":
-            safe.isetitem(k, frame[name].map(_harmless))
+            safe.isetitem(k, frame[name].map(harmless))
     if path is None:
         safe.to_csv(sys.stdout, index=False, quoting=csv.QUOTE_MINIMAL)
         return
     text = safe.to_csv(index=False, quoting=csv.QUOTE_MINIMAL)
     _replace(path, text.encode())
-
-
-def _harmless(value: Any) -> Any:
-    """The value, or if a spreadsheet would take it as a formula, a text that it will not.
-
-    >>> [_harmless(v) for v in ("=1+1", "-1.5", "-x", "plain", 3)]
-    ["'=1+1", '-1.5', "'-x", 'plain', 3]
-    """
-    if not (isinstance(value, str) and _FORMULA.match(value)):
-        return value
-    try:
-        float(value)
-    except ValueError:
-        return f"'{value}"
-    return value
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tensorlace.cli.files import find_column, read, take_target
+from tensorlace.cli.cells import check_numbers, odd_one
+from tensorlace.cli.files import find_column, numbered, read, take_target
 from tensorlace.cli.kinds import parse_kinds
 from tensorlace.cli.options import Data, Json, Seed
 from tensorlace.cli.output import bar, count, note, number, print_json, say, table
@@ -76,6 +77,7 @@ def fit(
     size = round(test_share * len(y))
     if size and len(y) - size >= 2:
         test[np.random.default_rng(seed).permutation(len(y))[:size]] = True
+    look_at(X, kinds)
     start = perf_counter()
     params: dict[str, Any] = {
         "rank": _rank(rank),
@@ -129,9 +131,20 @@ def train(
 ) -> TNKMRegressor:
     """Fit with a bar on standard error."""
     model = TNKMRegressor(random_state=seed, verbose=2, **params)
-    with bar(title):
+    with bar(title), numbered(X.index):
         model.fit(X, y, sample_weight=weight)
     return model.set_params(verbose=0)
+
+
+def look_at(X: Any, kinds: dict[str, Any]) -> None:
+    """Refuse what cannot be meant, and point out what may not be; columns of ``kinds`` are."""
+    for name in X.columns:
+        if name in kinds:
+            continue
+        check_numbers(X[name])
+        odd = odd_one(X[name])
+        if odd is not None:
+            note(f"column {name!r} is categories, since row {odd[0]} has {odd[1]!r}")
 
 
 def _text_columns(kinds: dict[str, Any]) -> list[str]:
@@ -145,7 +158,8 @@ def _weights(column: Any, name: str) -> Any:
     values = pd.to_numeric(column, errors="coerce")
     if values.isna().any():
         row = int(np.argmax(values.isna()))
-        raise InputError(f"weight column {name!r} has {column.iloc[row]!r} in row {row + 1}")
+        place = column.index[row] + 1
+        raise InputError(f"weight column {name!r} has {column.iloc[row]!r} in row {place}")
     return values.to_numpy(dtype=np.float64)
 
 

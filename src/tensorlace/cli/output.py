@@ -16,9 +16,20 @@ from rich.table import Table
 __all__ = ["bar", "count", "note", "number", "print_json", "say", "steps", "table"]
 
 
+class _Output(Console):
+    """Standard output; when nobody reads it, that is for the command to tell by its exit code."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False, markup=False)
+
+    def on_broken_pipe(self) -> None:
+        """Leave alone what rich would make exit code 1 of."""
+        raise BrokenPipeError
+
+
 def say(lines: Iterable[str]) -> None:
     """Print words on standard output."""
-    console = Console(highlight=False, markup=False)
+    console = _Output()
     for line in lines:
         console.print(line)
 
@@ -37,7 +48,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], title: str | Non
         out.add_column(name, justify="right" if numbers and k else "left", overflow="fold")
     for row in cells:
         out.add_row(*row)
-    Console(highlight=False, markup=False).print(out)
+    _Output().print(out)
 
 
 def count(n: int, what: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tensorlace.cli.files import as_text, features, read, write
+from tensorlace.cli.files import as_text, features, numbered, read, write
 from tensorlace.cli.options import Data, Json, Level, Model
 from tensorlace.cli.output import count, note, print_json
 from tensorlace.model_file import load
@@ -38,7 +38,8 @@ def predict(
     """
     machine = load(model)
     X = features(machine, read(data, text=as_text(machine)))
-    dist = machine.predict_dist(X)
+    with numbered(X.index):
+        dist = machine.predict_dist(X)
     lower, upper = dist.interval(coverage)
     values = (dist.mean, dist.std, lower, upper)
     names = ("mean", "std", "lower", "upper")

@@ -35,7 +35,7 @@ def numbers(train: Any, test: Any) -> tuple[Array, Array]:
             start = a.min()
             a, b = ((c - start) / pd.Timedelta(days=1) for c in (a, b))
         if a.dtype.kind in "biuf" and b.dtype.kind in "biuf":
-            x, z = (c.to_numpy(dtype=np.float64) for c in (a, b))
+            x, z = (c.to_numpy(dtype=np.float64, na_value=np.nan) for c in (a, b))
             middle = float(np.nanmedian(x)) if np.isfinite(x).any() else 0.0
             parts.append((np.nan_to_num(x, nan=middle), np.nan_to_num(z, nan=middle)))
             if np.isnan(x).any():
