@@ -55,9 +55,9 @@ log std(y) subtracted. Published figures are facts from the paper, not measured 
 
 def write(results: Path) -> list[Path]:
     """Write ``index.html`` and ``results.md`` for the records in a directory; the files."""
-    found = {name: list(Records(results / f"{name}.jsonl")) for name in NAMES if name != "page"}
+    found = {name: list(Records(results / name)) for name in NAMES if name != "page"}
     found = {name: records for name, records in found.items() if records}
-    pictures = {path.stem: path for path in sorted((results / "figures").glob("*.svg"))}
+    pictures = {path.stem: path for path in sorted(results.glob("*/*.svg"))}
     sections, text = [], ["# Results of the experiments"]
     for name in sorted(found, key=lambda n: (n != "uci", NAMES.index(n))):
         experiment = experiment_named(name)

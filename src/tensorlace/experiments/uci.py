@@ -9,10 +9,12 @@ from tensorlace.experiments.records import Cell, Record
 from tensorlace.experiments.runner import Experiment, Options
 from tensorlace.experiments.systems import OURS, PROTOCOLS, result, system_names
 
-__all__ = ["EXPERIMENT", "UCI"]
+__all__ = ["EXPERIMENT", "SMALL_FIRST", "UCI"]
 
-SMALL_FIRST = ("yacht", "boston", "energy", "concrete", "wine", "power", "kin8nm", "naval")
-"""So that a run that is stopped has something to show; protein comes last."""
+SMALL = ("yacht", "boston", "energy", "concrete", "wine")
+LARGE = {"power": 3, "kin8nm": 3, "naval": 3, "protein": 1}
+"""Sets of more than 2000 rows, and the splits of each where none are asked for; else ten."""
+SMALL_FIRST = (*SMALL, *LARGE)
 
 
 @final
@@ -23,17 +25,19 @@ class UCI(Experiment):
     title = "Nine sets, all systems"
 
     def cells(self, options: Options) -> list[Cell]:
-        """Split by split, small sets first."""
+        """Small sets first, and there split by split: a run that is stopped has all systems."""
         quick = options.quick
-        sets = options.sets or (("yacht",) if quick else (*SMALL_FIRST, "protein"))
-        splits = options.splits or ((1, 2) if quick else tuple(range(1, 11)))
+        sets = options.sets or (("yacht",) if quick else SMALL_FIRST)
         systems = options.systems or (OURS,)
         systems = system_names() if systems == ("all",) else systems
         protocols = options.protocols or (PROTOCOLS[:2] if quick else PROTOCOLS)
+        small = [name for name in sets if name not in LARGE]
+        groups = [*([small] if small else []), *([name] for name in LARGE if name in sets)]
         return [
             Cell(self.name, name, split, system, protocol)
-            for split in splits
-            for name in sets
+            for group in groups
+            for split in options.splits or range(1, 1 + (2 if quick else LARGE.get(group[0], 10)))
+            for name in group
             for system in systems
             for protocol in (protocols if system == OURS else ("default",))
         ]
