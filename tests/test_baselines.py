@@ -92,7 +92,7 @@ REACHED = {
     "QTNM": ("yacht", -0.9),  # measured -1.26
     "TN-GPR": ("yacht", -1.1),  # measured -1.49
     "BTN-KM": ("yacht", -1.0),  # measured -1.35
-    "LA-TTKM": ("yacht", -0.3),  # measured -0.57
+    "LA-TTKM": ("yacht", -0.5),  # measured -0.85
 }
 
 
