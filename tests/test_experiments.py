@@ -19,6 +19,7 @@ from tensorlace.datasets import UCI, UciSet, checksum, load_uci
 from tensorlace.errors import InputError, SourceError
 from tensorlace.experiments import (
     ablation,
+    beside,
     complexity,
     corrected,
     cubic,
@@ -34,6 +35,7 @@ from tensorlace.experiments.data import SETS, split_of, standardised
 from tensorlace.experiments.drawings import critical_difference
 from tensorlace.experiments.markup import html_table
 from tensorlace.experiments.page import write
+from tensorlace.experiments.quality import with_quality
 from tensorlace.experiments.records import Cell, Records
 from tensorlace.experiments.refits import Refit
 from tensorlace.experiments.runner import Experiment, Options, run
@@ -459,12 +461,12 @@ def test_commands_from_end_to_end(directory, tmp_path, capsys, monkeypatch):
     names = [name for name in NAMES if name != "page"]
     assert main([*names, "page", *how]) == 0
     out = capsys.readouterr()
-    assert "index.html" in out.out
+    assert "paper.html" in out.out
     assert "left" in out.err
     for name in names:
         assert len(Records(results / name)) > 0
-        assert escape(experiment_named(name).title) in (results / "index.html").read_text()
-    page = (results / "index.html").read_text()
+        assert escape(experiment_named(name).title) in (results / "paper.html").read_text()
+    page = (results / "paper.html").read_text()
     assert "published" in page
     assert "<svg" in page
     assert "http" not in page.replace("http://www.w3.org", "")
@@ -485,7 +487,9 @@ def test_commands_refuse_nonsense(tmp_path, capsys):
     assert "no yacht.csv in" in capsys.readouterr().err
 
 
-def test_tables_and_page_of_made_up_records(tmp_path):
+@pytest.fixture
+def made_up(tmp_path):
+    """Records of three protocols on three sets and splits; each is one nat better than the last."""
     records = Records(tmp_path / "uci")
     rng = np.random.default_rng(0)
     for name in ("yacht", "wine", "energy"):
@@ -495,17 +499,52 @@ def test_tables_and_page_of_made_up_records(tmp_path):
                 scores |= {"ecp95": 0.95, "wcpi95": 1.0, "coverages": list(systems.LEVELS)}
                 about = {"metrics": scores, "seconds": 1.0, "peak_mb": 2.0, "date": "2026-01-01"}
                 cell = Cell("uci", name, split, "tnkm", protocol)
-                records.add(cell, {**about, "versions": {"python": "3"}})
-    table = tables.scores(list(records), ["yacht"], "nll")
-    assert "**-2." in table
+                records.add(cell, {**about, "versions": {"python": "3"}, "scale": 10.0})
+    return records
+
+
+def test_tables_and_page_of_made_up_records(made_up, tmp_path):
+    table = tables.scores(list(made_up), ["yacht"], "nll")
+    assert "| tensorlace | **-2." in table
     assert table.count("**") == 2
-    beside = tables.published(list(records), ["yacht"])
-    assert "| yacht | +2.717 | -2.62 (exact GP) | -0.52 |" in beside
-    page, _ = write(tmp_path)
-    text = page.read_text()
-    assert "Friedman" in text
-    assert "240 of the 1599 rows" in text
-    assert "LA-TNKM, published" in text
+    original = tables.grouped(list(made_up), "nll", original=True)["yacht"]["tensorlace"][1]
+    plain = tables.grouped(list(made_up), "nll")["yacht"]["tensorlace"][1]
+    assert original == pytest.approx(plain + math.log(10.0))
+    wide = tables.grouped(list(made_up), "rmse", original=True)["wine"]["tensorlace"][1]
+    assert wide == pytest.approx(1.0)
+    page, text = write(tmp_path, tmp_path / "docs.md")
+    assert "Friedman" in page.read_text()
+    for content in (page.read_text(), text.read_text()):
+        assert "240 of the 1599 rows" in content
+        assert "LA-TNKM, corrected" in content
+        assert "NLL, original units" in content
+
+
+def test_published_figures_beside_ours(made_up):
+    assert "| yacht | 15.14 | +2.717 |" in beside.conversion(["yacht"])
+    assert "0.10 → -2.62 |" in beside.conversion(["yacht"])
+    rows = beside.published(list(made_up), ["yacht", "energy"]).splitlines()
+    (ours,) = (row for row in rows if row.startswith("| LA-TNKM |"))
+    assert "-0.52 / " in ours
+    assert "-1.40 / " in ours
+    assert any(row.startswith("| Exact GP | -2.62 / – |") for row in rows)
+    reached = beside.reached(list(made_up), ["yacht", "wine"])
+    assert "| no, of 3 splits only |" in reached  # 0 is not within 0.1 of -0.52
+    assert "-1.0" in reached
+
+
+def test_cells_of_the_quality_benchmark_are_read(made_up, tmp_path):
+    row = {"set": "yacht", "split": 1, "nll": -3.0, "rmse": 0.02, "seconds": 9.0, "n_train": 277}
+    row |= {"date": "2026-01-01", "python": "3.12", "versions": {"numpy": "2"}, "command": "c"}
+    for name in ("tensorlace", "gp"):
+        lines = [json.dumps({**row, "split": split}) for split in (1, 4)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    found = with_quality(list(made_up), tmp_path)
+    assert len(found) == len(made_up) + 3  # split 1 of the default is there already
+    nll = tables.grouped(found, "nll", original=True)["yacht"]
+    assert nll["Exact GP"][1] == pytest.approx(-3.0 + math.log(10.0))  # scale of that split
+    assert nll["tensorlace"][4] == pytest.approx(-3.0 + math.log(literature.STD["yacht"]))
+    assert nll["tensorlace"][1] > -2.1 + math.log(10.0)
 
 
 def test_markup_escapes():

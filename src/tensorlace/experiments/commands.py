@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for name in arguments.names:
             if name == "page":
-                _page(results)
+                _page(results, arguments.markdown)
                 continue
             experiment = experiment_named(name)
             records = Records(results / name)
@@ -68,10 +68,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _page(results: Path) -> None:
+def _page(results: Path, text_file: str | None) -> None:
     from tensorlace.experiments.page import write
 
-    for path in write(results):
+    for path in write(results, Path(text_file) if text_file else None):
         print(f"wrote {path}")
 
 
@@ -94,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=_whole, default=1, help="processes; 0: in this one")
     parser.add_argument("--data", help="directory of the sets; default TENSORLACE_DATA")
     parser.add_argument("--results", default="results", help="directory to write to")
+    parser.add_argument("--markdown", help="file for the tables of the page; default: beside it")
     parser.add_argument("--quick", action="store_true", help="a taste in minutes")
     parser.add_argument("--fresh", action="store_true", help="compute finished cells again")
     return parser
