@@ -136,7 +136,8 @@ def _predict(system: str, x: Array, y: Array, at: Array, seed: int, *, old: bool
         return _gaussian_process(x, y, at, old=old)
     if system not in baselines():
         raise InputError(f"system {system!r} is not known: tnkm, gp or a baseline")
-    fitted: Any = baselines()[system](random_state=seed).fit(x[:, None], y)
+    same = {"sizes": [(RANK, N_BASIS)], "unit_norm": False} if system.endswith("BTN") else {}
+    fitted: Any = baselines()[system](random_state=seed, **same).fit(x[:, None], y)
     found: Distribution = fitted.predict_dist(at[:, None])
     return found
 
