@@ -2,7 +2,11 @@
 
 import json
 import math
+import signal
+import subprocess
+import sys
 from html import escape
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +19,7 @@ from tensorlace.datasets import UCI, UciSet, checksum, load_uci
 from tensorlace.errors import InputError, SourceError
 from tensorlace.experiments import (
     ablation,
+    beside,
     complexity,
     corrected,
     cubic,
@@ -30,6 +35,7 @@ from tensorlace.experiments.data import SETS, split_of, standardised
 from tensorlace.experiments.drawings import critical_difference
 from tensorlace.experiments.markup import html_table
 from tensorlace.experiments.page import write
+from tensorlace.experiments.quality import with_quality
 from tensorlace.experiments.records import Cell, Records
 from tensorlace.experiments.refits import Refit
 from tensorlace.experiments.runner import Experiment, Options, run
@@ -310,35 +316,71 @@ class Counting(Experiment):
         return ""
 
 
-def test_killed_run_goes_on_where_it_was(tmp_path):
-    path = tmp_path / "counting.jsonl"
+def test_stopped_run_goes_on_where_it_was(tmp_path):
+    path = tmp_path / "tnkm-default.jsonl"
     first = Counting(stop_at=3)
     with pytest.raises(KeyboardInterrupt):
-        run(first, first.cells(Options()), Records(path), tell=lambda line: None)
+        run(first, first.cells(Options()), Records(tmp_path), tell=lambda line: None)
     assert first.seen == [1, 2]
     whole = path.read_bytes()
     path.write_bytes(whole + whole[: len(whole) // 4])  # a torn line
     second, told = Counting(), []
-    assert run(second, second.cells(Options()), Records(path), tell=told.append) == 0
+    assert run(second, second.cells(Options()), Records(tmp_path), tell=told.append) == 0
     assert second.seen == [3, 4]
     assert "2 of 4 cells were there" in told[0]
     assert told[-1].endswith("0 s left")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["split"] for line in lines] == [1, 2, 3, 4]
-    assert {"seed", "versions", "date", "seconds", "peak_mb", "metrics"} <= set(lines[0])
+    assert {"seed", "versions", "date", "seconds", "peak_mb", "metrics", "command"} <= set(lines[0])
     third = Counting()
-    run(third, third.cells(Options()), Records(path), tell=lambda line: None)
+    run(third, third.cells(Options()), Records(tmp_path), tell=lambda line: None)
     assert third.seen == []
-    run(third, third.cells(Options())[:1], Records(path), fresh=True, tell=lambda line: None)
+    run(third, third.cells(Options())[:1], Records(tmp_path), fresh=True, tell=lambda line: None)
     assert third.seen == [1]
-    assert len(Records(path)) == 4
+    assert len(Records(tmp_path)) == 4
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from test_experiments import Counting
+from tensorlace.experiments.records import Records
+from tensorlace.experiments.runner import Options, run
+
+class Dying(Counting):
+    def run(self, cell, data):
+        print(cell.split, flush=True)
+        if cell.split == int(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().run(cell, data)
+
+run(Dying(), Dying().cells(Options()), Records(Path(sys.argv[1])))
+"""
+
+
+def test_killed_run_loses_one_cell(tmp_path):
+    """SIGKILL in the middle of the third cell; the next run begins with that one."""
+
+    def work(die_at):
+        return subprocess.run(
+            [sys.executable, "-c", KILLED, str(tmp_path), str(die_at)],
+            cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    first = work(3)
+    assert first.returncode == -signal.SIGKILL
+    assert first.stdout.split() == ["1", "2", "3"]
+    assert len(Records(tmp_path)) == 2
+    second = work(0)
+    assert second.returncode == 0
+    assert second.stdout.split() == ["3", "4"]
+    assert sorted(r["split"] for r in Records(tmp_path)) == [1, 2, 3, 4]
 
 
 def test_broken_line_in_the_middle_is_named(tmp_path):
-    path = tmp_path / "x.jsonl"
-    path.write_text("{\n{}\n")
+    (tmp_path / "x.jsonl").write_text("{\n{}\n")
     with pytest.raises(InputError, match="line 1 of"):
-        Records(path)
+        Records(tmp_path)
 
 
 def test_failed_cell_does_not_cost_the_others(tmp_path):
@@ -349,17 +391,17 @@ def test_failed_cell_does_not_cost_the_others(tmp_path):
             return super().run(cell, data)
 
     told = []
-    experiment, records = Failing(), Records(tmp_path / "x.jsonl")
+    experiment, records = Failing(), Records(tmp_path)
     assert run(experiment, experiment.cells(Options()), records, tell=told.append) == 1
     assert experiment.seen == [1, 3, 4]
     assert any("failed: ValueError: no luck" in line for line in told)
 
 
 def test_numbers_that_are_not_finite_become_null(tmp_path):
-    records = Records(tmp_path / "x.jsonl")
+    records = Records(tmp_path)
     cell = Cell("x", "yacht", 1, "tnkm", "default")
     records.add(cell, {"metrics": {"nll": math.inf, "a": np.array([1.0, math.nan])}})
-    assert next(iter(Records(tmp_path / "x.jsonl")))["metrics"] == {"nll": None, "a": [1.0, None]}
+    assert next(iter(Records(tmp_path)))["metrics"] == {"nll": None, "a": [1.0, None]}
 
 
 # small versions of each
@@ -419,20 +461,20 @@ def test_commands_from_end_to_end(directory, tmp_path, capsys, monkeypatch):
     names = [name for name in NAMES if name != "page"]
     assert main([*names, "page", *how]) == 0
     out = capsys.readouterr()
-    assert "index.html" in out.out
+    assert "paper.html" in out.out
     assert "left" in out.err
     for name in names:
-        assert (results / f"{name}.jsonl").stat().st_size > 0
-        assert escape(experiment_named(name).title) in (results / "index.html").read_text()
-    page = (results / "index.html").read_text()
+        assert len(Records(results / name)) > 0
+        assert escape(experiment_named(name).title) in (results / "paper.html").read_text()
+    page = (results / "paper.html").read_text()
     assert "published" in page
     assert "<svg" in page
     assert "http" not in page.replace("http://www.w3.org", "")
     for figure in ("cubic", "linearization", "hessians"):
-        assert (results / "figures" / f"{figure}.svg").exists()
-    sizes = {name: (results / f"{name}.jsonl").stat().st_size for name in names}
+        assert (results / figure / f"{figure}.svg").exists()
+    sizes = {path: path.stat().st_size for path in results.glob("*/*.jsonl")}
     assert main([*names, *how]) == 0
-    assert sizes == {name: (results / f"{name}.jsonl").stat().st_size for name in names}
+    assert sizes == {path: path.stat().st_size for path in results.glob("*/*.jsonl")}
     assert "1/" not in capsys.readouterr().err
 
 
@@ -445,8 +487,10 @@ def test_commands_refuse_nonsense(tmp_path, capsys):
     assert "no yacht.csv in" in capsys.readouterr().err
 
 
-def test_tables_and_page_of_made_up_records(tmp_path):
-    records = Records(tmp_path / "uci.jsonl")
+@pytest.fixture
+def made_up(tmp_path):
+    """Records of three protocols on three sets and splits; each is one nat better than the last."""
+    records = Records(tmp_path / "uci")
     rng = np.random.default_rng(0)
     for name in ("yacht", "wine", "energy"):
         for split in (1, 2, 3):
@@ -455,17 +499,52 @@ def test_tables_and_page_of_made_up_records(tmp_path):
                 scores |= {"ecp95": 0.95, "wcpi95": 1.0, "coverages": list(systems.LEVELS)}
                 about = {"metrics": scores, "seconds": 1.0, "peak_mb": 2.0, "date": "2026-01-01"}
                 cell = Cell("uci", name, split, "tnkm", protocol)
-                records.add(cell, {**about, "versions": {"python": "3"}})
-    table = tables.scores(list(records), ["yacht"], "nll")
-    assert "**-2." in table
+                records.add(cell, {**about, "versions": {"python": "3"}, "scale": 10.0})
+    return records
+
+
+def test_tables_and_page_of_made_up_records(made_up, tmp_path):
+    table = tables.scores(list(made_up), ["yacht"], "nll")
+    assert "| tensorlace | **-2." in table
     assert table.count("**") == 2
-    beside = tables.published(list(records), ["yacht"])
-    assert "| yacht | +2.717 | -2.62 (exact GP) | -0.52 |" in beside
-    page, _ = write(tmp_path)
-    text = page.read_text()
-    assert "Friedman" in text
-    assert "240 of the 1599 rows" in text
-    assert "LA-TNKM, published" in text
+    original = tables.grouped(list(made_up), "nll", original=True)["yacht"]["tensorlace"][1]
+    plain = tables.grouped(list(made_up), "nll")["yacht"]["tensorlace"][1]
+    assert original == pytest.approx(plain + math.log(10.0))
+    wide = tables.grouped(list(made_up), "rmse", original=True)["wine"]["tensorlace"][1]
+    assert wide == pytest.approx(1.0)
+    page, text = write(tmp_path, tmp_path / "docs.md")
+    assert "Friedman" in page.read_text()
+    for content in (page.read_text(), text.read_text()):
+        assert "240 of the 1599 rows" in content
+        assert "LA-TNKM, corrected" in content
+        assert "NLL, original units" in content
+
+
+def test_published_figures_beside_ours(made_up):
+    assert "| yacht | 15.14 | +2.717 |" in beside.conversion(["yacht"])
+    assert "0.10 → -2.62 |" in beside.conversion(["yacht"])
+    rows = beside.published(list(made_up), ["yacht", "energy"]).splitlines()
+    (ours,) = (row for row in rows if row.startswith("| LA-TNKM |"))
+    assert "-0.52 / " in ours
+    assert "-1.40 / " in ours
+    assert any(row.startswith("| Exact GP | -2.62 / – |") for row in rows)
+    reached = beside.reached(list(made_up), ["yacht", "wine"])
+    assert "| no, of 3 splits only |" in reached  # 0 is not within 0.1 of -0.52
+    assert "-1.0" in reached
+
+
+def test_cells_of_the_quality_benchmark_are_read(made_up, tmp_path):
+    row = {"set": "yacht", "split": 1, "nll": -3.0, "rmse": 0.02, "seconds": 9.0, "n_train": 277}
+    row |= {"date": "2026-01-01", "python": "3.12", "versions": {"numpy": "2"}, "command": "c"}
+    for name in ("tensorlace", "gp"):
+        lines = [json.dumps({**row, "split": split}) for split in (1, 4)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    found = with_quality(list(made_up), tmp_path)
+    assert len(found) == len(made_up) + 3  # split 1 of the default is there already
+    nll = tables.grouped(found, "nll", original=True)["yacht"]
+    assert nll["Exact GP"][1] == pytest.approx(-3.0 + math.log(10.0))  # scale of that split
+    assert nll["tensorlace"][4] == pytest.approx(-3.0 + math.log(literature.STD["yacht"]))
+    assert nll["tensorlace"][1] > -2.1 + math.log(10.0)
 
 
 def test_markup_escapes():

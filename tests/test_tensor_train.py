@@ -140,7 +140,7 @@ def test_regressor_is_calibrated_and_good():
     X = rng.uniform(-2, 2, size=(600, 3))
     f = np.sin(X[:, 0]) * X[:, 1] + 0.5 * X[:, 2]
     y = 10.0 + 4.0 * (f + 0.1 * rng.standard_normal(600))
-    model = TTRegressor(rank=2, n_basis=6, random_state=0).fit(X[:400], y[:400])
+    model = TTRegressor([(2, 6)], random_state=0).fit(X[:400], y[:400])
     dist = model.predict_dist(X[400:])
     assert metrics.rmse(y[400:], dist) < 0.65  # noise is 0.4, f has a deviation of 3.4
     # one core of three is Bayesian: a little too sure (0.875 measured)
@@ -157,7 +157,7 @@ def test_regressor_has_all_curvatures(curvature):
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(150, 2))
     y = X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(150)
-    how = {"rank": 2, "n_basis": 4, "random_state": 0}
+    how = {"sizes": [(2, 4)], "random_state": 0}
     model = TTRegressor(**how, curvature=curvature).fit(X, y)
     mean, std = model.predict(X, return_std=True)
     last = TTRegressor(**how).fit(X, y)
@@ -176,4 +176,4 @@ def test_regressor_has_all_curvatures(curvature):
 
 @pytest.mark.filterwarnings("ignore")
 def test_regressor_keeps_the_contract_of_scikit_learn():
-    check_estimator(TTRegressor(n_basis=3, rank=2, n_sweeps=2, random_state=0))
+    check_estimator(TTRegressor([(2, 3)], n_sweeps=2, random_state=0))

@@ -40,7 +40,7 @@ class BayesByBackprop(Baseline):
     Examples
     --------
     >>> X = np.linspace(-2, 2, 50)[:, None]
-    >>> model = BayesByBackprop(epochs=200, random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model = BayesByBackprop(min_steps=200, random_state=0).fit(X, np.sin(X[:, 0]))
     >>> len(model.predict_dist(X).weights)
     100
     """

@@ -69,6 +69,8 @@ class MeanFieldBTN(Baseline):
         Candidates.
     max_iter, tol : int, float
         Sweeps at most, and the gain of the bound per row at which they stop.
+    unit_norm : bool
+        Divide the powers of a column by the norm of the row that they make.
     random_state : int, RandomState or None
         Start of the means.
 
@@ -90,17 +92,19 @@ class MeanFieldBTN(Baseline):
         sizes: Sequence[tuple[int, int]] = ((4, 4), (8, 8)),
         max_iter: int = 200,
         tol: float = 1e-5,
+        unit_norm: bool = True,
         random_state: Any = None,
     ) -> None:
         self.sizes = sizes
         self.max_iter = max_iter
         self.tol = tol
+        self.unit_norm = unit_norm
         self.random_state = random_state
 
     def _fit(self, X: Array, y: Array, rng: np.random.Generator) -> None:
         fits = []
         for rank, n_basis in self.sizes:
-            features = polynomial_features(X, n_basis)
+            features = polynomial_features(X, n_basis, self.unit_norm)
             means = near_constant(features, rank, rng)
             scale = rank ** (-1.0 / len(features))
             start = MeanField(
@@ -115,12 +119,16 @@ class MeanFieldBTN(Baseline):
 
     def _predict(self, X: Array) -> Normal:
         q = self.posterior_
-        Ef, Vf = moments(polynomial_features(X, self.size_[1]), q.means, q.variances)
+        Ef, Vf = moments(
+            polynomial_features(X, self.size_[1], self.unit_norm), q.means, q.variances
+        )
         return Normal(Ef, np.sqrt(Vf), q.beta**-0.5)
 
 
-def polynomial_features(X: Array, n_basis: int) -> list[Array]:
-    """``x^i / |(1, x, .., x^(I-1))|`` per column of X (N, D): D matrices (N, I)."""
+def polynomial_features(X: Array, n_basis: int, unit_norm: bool = True) -> list[Array]:
+    """``x^i / |(1, x, .., x^(I-1))|``, or ``x^i``, per column of X (N, D): D matrices (N, I)."""
+    if not unit_norm:
+        return [np.vander(x, n_basis, increasing=True) for x in X.T]
     basis = UnitPolynomial(n_basis)
     return [basis.phi(np.ascontiguousarray(x)).T for x in X.T]
 

@@ -37,6 +37,8 @@ class StructuredBTN(Baseline):
         Terms of the mean.
     max_iter : int
         Iterations of L-BFGS at most.
+    unit_norm : bool
+        Divide the powers of a column by the norm of the row that they make.
     random_state : int, RandomState or None
         Start of the means.
 
@@ -59,18 +61,20 @@ class StructuredBTN(Baseline):
         sizes: Sequence[tuple[int, int]] = ((4, 4), (8, 8)),
         mean_rank: int = 16,
         max_iter: int = 300,
+        unit_norm: bool = True,
         random_state: Any = None,
     ) -> None:
         self.sizes = sizes
         self.mean_rank = mean_rank
         self.max_iter = max_iter
+        self.unit_norm = unit_norm
         self.random_state = random_state
 
     @double
     def _fit(self, X: Array, y: Array, rng: np.random.Generator) -> None:
         best = np.inf
         for rank, n_basis in self.sizes:
-            features = polynomial_features(X, n_basis)
+            features = polynomial_features(X, n_basis, self.unit_norm)
             start = _nearest(_mean_field(features, y, rank, rng), self.mean_rank, rng)
             flat, restore = ravel_pytree(start)
             data = (jnp.asarray(np.stack(features)), jnp.asarray(y))
@@ -90,7 +94,7 @@ class StructuredBTN(Baseline):
 
     def _predict(self, X: Array) -> Normal:
         means, stds = posterior_moments(self._parameters)
-        features = polynomial_features(X, self.size_[1])
+        features = polynomial_features(X, self.size_[1], self.unit_norm)
         mean, variance = moments(features, list(means), list(stds**2))
         return Normal(mean, np.sqrt(variance), float(np.exp(-0.5 * self._parameters["beta"])))
 

@@ -1,5 +1,6 @@
 """LA-TTKM: the paper's kernel machine with a tensor train in place of the CPD."""
 
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
@@ -8,6 +9,7 @@ from tensorlace.baselines.mean_field_btn import polynomial_features
 from tensorlace.baselines.regressor import Array, Baseline
 from tensorlace.bases import UnitPolynomial
 from tensorlace.linalg import NOISE, eigen
+from tensorlace.metrics import nll
 from tensorlace.predictive import Normal
 from tensorlace.tensor_train import als, hessian, initialise, jacobian, predict
 
@@ -25,8 +27,9 @@ class TTRegressor(Baseline):
 
     Parameters
     ----------
-    rank, n_basis : int
-        Ranks of the train, and basis functions per column.
+    sizes : sequence of (rank, n_basis)
+        Ranks of the train and basis functions per column. Of several, the one that is best on a
+        tenth of the rows, held out, is fitted to all.
     core : int
         The core that the precisions, and the curvature "last", are of; 0 is the first column's.
     curvature : {"last", "block", "diag", "ggn", "full"}
@@ -40,6 +43,7 @@ class TTRegressor(Baseline):
 
     Attributes
     ----------
+    size_ : tuple (rank, n_basis)
     cores_ : tuple of array (r, I, s)
     noise_precision_, prior_precision_ : float
         For standardised data.
@@ -49,23 +53,21 @@ class TTRegressor(Baseline):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, size=(200, 2))
     >>> y = X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(200)
-    >>> model = TTRegressor(n_basis=8, random_state=0).fit(X, y)
+    >>> model = TTRegressor([(2, 8)], random_state=0).fit(X, y)
     >>> bool(abs(model.predict([[1.0, 1.0]])[0] - 1.0) < 0.1)
     True
     """
 
     def __init__(
         self,
-        rank: int = 2,
-        n_basis: int = 12,
+        sizes: Sequence[tuple[int, int]] = ((2, 8), (2, 12), (3, 8), (4, 8)),
         core: int = 0,
         curvature: str = "last",
         n_sweeps: int = 10,
         n_rounds: int = 3,
         random_state: Any = None,
     ) -> None:
-        self.rank = rank
-        self.n_basis = n_basis
+        self.sizes = sizes
         self.core = core
         self.curvature = curvature
         self.n_sweeps = n_sweeps
@@ -73,8 +75,20 @@ class TTRegressor(Baseline):
         self.random_state = random_state
 
     def _fit(self, X: Array, y: Array, rng: np.random.Generator) -> None:
+        held, rest = np.split(rng.permutation(len(X)), [max(len(X) // 10, 1)])
+        seed, scores = int(rng.integers(2**31 - 1)), []
+        for size in self.sizes if len(self.sizes) > 1 else ():
+            self._fit_size(size, X[rest], y[rest], np.random.default_rng(seed))
+            scores.append(nll(y[held], self._predict(X[held])))
+        best = self.sizes[int(np.argmin(scores))] if scores else self.sizes[0]
+        self._fit_size(best, X, y, np.random.default_rng(seed))
+
+    def _fit_size(
+        self, size: tuple[int, int], X: Array, y: Array, rng: np.random.Generator
+    ) -> None:
+        self.size_ = rank, _ = tuple(size)
         phi = self._features(X)
-        cores = initialise([UnitPolynomial(len(p)).constant() for p in phi], self.rank, rng)
+        cores = initialise([UnitPolynomial(len(p)).constant() for p in phi], rank, rng)
         d = range(len(phi))[self.core]
         beta, gamma = 10.0, 1e-2
         for _ in range(self.n_rounds):
@@ -101,7 +115,7 @@ class TTRegressor(Baseline):
         return Normal(predict(self.cores_, phi), deviation, self.noise_precision_**-0.5)
 
     def _features(self, X: Array) -> list[Array]:
-        return [np.ascontiguousarray(phi.T) for phi in polynomial_features(X, self.n_basis)]
+        return [np.ascontiguousarray(phi.T) for phi in polynomial_features(X, self.size_[1])]
 
 
 def _evidence(

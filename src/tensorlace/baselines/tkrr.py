@@ -19,8 +19,10 @@ class TKRR(Baseline):
 
     Sine features of a squared-exponential kernel on [-1/2, 3/2], inputs brought to [0, 1], a CPD of
     the weights by alternating least squares with the ridge on the whole tensor. Length and ridge
-    come from the marginal likelihood of the Gaussian process with that (isotropic) kernel. The
-    original has no variance; here one core, that of highest evidence, has its exact posterior.
+    come from the marginal likelihood of the Gaussian process with that (isotropic) kernel; the
+    length is at most ``max_length``, as the features vanish half an interval from the data and do
+    not add up to a kernel that reaches the walls. The original has no variance; here one core,
+    that of highest evidence, has its exact posterior.
 
     Parameters
     ----------
@@ -28,6 +30,8 @@ class TKRR(Baseline):
         Features per column, terms of the CPD.
     n_sweeps : int
         Passes over all cores, forth and back.
+    max_length : float
+        Longest length scale, in units of the range of a column.
     hyper_rows : int
         Rows that the marginal likelihood sees.
     random_state : int, RandomState or None
@@ -46,12 +50,14 @@ class TKRR(Baseline):
         n_basis: int = 20,
         rank: int = 10,
         n_sweeps: int = 10,
+        max_length: float = 0.3,
         hyper_rows: int = 500,
         random_state: Any = None,
     ) -> None:
         self.n_basis = n_basis
         self.rank = rank
         self.n_sweeps = n_sweeps
+        self.max_length = max_length
         self.hyper_rows = hyper_rows
         self.random_state = random_state
 
@@ -59,7 +65,7 @@ class TKRR(Baseline):
         self._box = UnitBox.of(X)
         U = self._box(X)
         kernel = most_likely(U, y, rng, self.hyper_rows, ard=False)
-        self.lengthscale_ = float(kernel.lengths[0])
+        self.lengthscale_ = min(float(kernel.lengths[0]), self.max_length)
         features = self._features(U)
         cores = near_constant(features, self.rank, rng)
         ridge = kernel.noise / kernel.signal

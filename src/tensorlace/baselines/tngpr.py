@@ -33,6 +33,8 @@ class TNGPR(Baseline):
         Features per column, and ranks of the train.
     n_sweeps, n_rounds : int
         Sweeps of least squares per round, and rounds.
+    max_length : float
+        Longest length scale, in units of the range of a column: the sines vanish half of it away.
     hyper_rows : int
         Rows that give the first hyperparameters, by exact marginal likelihood.
     random_state : int, RandomState or None
@@ -52,6 +54,7 @@ class TNGPR(Baseline):
         rank: int = 3,
         n_sweeps: int = 10,
         n_rounds: int = 2,
+        max_length: float = 0.3,
         hyper_rows: int = 500,
         random_state: Any = None,
     ) -> None:
@@ -59,6 +62,7 @@ class TNGPR(Baseline):
         self.rank = rank
         self.n_sweeps = n_sweeps
         self.n_rounds = n_rounds
+        self.max_length = max_length
         self.hyper_rows = hyper_rows
         self.random_state = random_state
 
@@ -67,6 +71,7 @@ class TNGPR(Baseline):
         U = self._box(X)
         kernel = most_likely(U, y, rng, self.hyper_rows, ard=False)
         length, signal, noise = float(kernel.lengths[0]), kernel.signal, max(kernel.noise, 1e-7)
+        length = min(length, self.max_length)
         cores = _start(self._features(U, length), self.rank, rng)
         d = len(cores) // 2
         for _ in range(self.n_rounds):
@@ -80,7 +85,7 @@ class TNGPR(Baseline):
             at = np.log(length)
             best = minimize_scalar(
                 lambda t: -posterior(t).evidence,
-                bounds=(at - 0.7, at + 0.7),
+                bounds=(at - 0.7, min(at + 0.7, np.log(self.max_length) + 1e-6)),
                 method="bounded",
                 options={"maxiter": 12},
             )

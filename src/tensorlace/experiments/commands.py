@@ -44,10 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for name in arguments.names:
             if name == "page":
-                _page(results)
+                _page(results, arguments.markdown)
                 continue
             experiment = experiment_named(name)
-            records = Records(results / f"{name}.jsonl")
+            records = Records(results / name)
             failed += run(
                 experiment,
                 experiment.cells(options),
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 fresh=arguments.fresh,
             )
             print(experiment.markdown(list(records)))
-            for path in experiment.figures(list(records), results / "figures"):
+            for path in experiment.figures(list(records), results / name):
                 print(f"wrote {path}")
     except TensorlaceError as error:
         print(error, file=sys.stderr)
@@ -68,16 +68,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _page(results: Path) -> None:
+def _page(results: Path, text_file: str | None) -> None:
     from tensorlace.experiments.page import write
 
-    for path in write(results):
+    for path in write(results, Path(text_file) if text_file else None):
         print(f"wrote {path}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m tensorlace.experiments",
+        prog="tensorlace reproduce",
         description="Repeat the experiments of the paper. Finished cells are kept and not "
         "computed again; a run that was stopped goes on where it was.",
     )
@@ -93,7 +93,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--splits", type=_splits, help="5 for 1 to 5, or 2,3 or 4-6")
     parser.add_argument("--jobs", type=_whole, default=1, help="processes; 0: in this one")
     parser.add_argument("--data", help="directory of the sets; default TENSORLACE_DATA")
-    parser.add_argument("--results", default="results/experiments", help="directory to write to")
+    parser.add_argument("--results", default="results", help="directory to write to")
+    parser.add_argument("--markdown", help="file for the tables of the page; default: beside it")
     parser.add_argument("--quick", action="store_true", help="a taste in minutes")
     parser.add_argument("--fresh", action="store_true", help="compute finished cells again")
     return parser

@@ -60,7 +60,7 @@ class Cubic(Experiment):
         x, y, new, new_y = sample(cell.split)
         old = cell.protocol == "published"
         at = np.concatenate([new, GRID])
-        both = _predict(cell.system, x, y, at, old=old)
+        both = _predict(cell.system, x, y, at, cell.split, old=old)
         dist = both[: len(new)]
         found = score(new_y, dist, draws=DRAWS if old else None)
         band = both[len(new) :]
@@ -115,7 +115,7 @@ class Cubic(Experiment):
         return [save(drawn, directory / "cubic.svg")]
 
 
-def _predict(system: str, x: Array, y: Array, at: Array, *, old: bool) -> Distribution:
+def _predict(system: str, x: Array, y: Array, at: Array, seed: int, *, old: bool) -> Distribution:
     """Predictive distributions at new points by a system that knows the noise where it can."""
     if system == "tnkm" and old:
         return published.cubic(x, y, at, RANK, N_BASIS, 1.0 / NOISE**2)
@@ -136,7 +136,8 @@ def _predict(system: str, x: Array, y: Array, at: Array, *, old: bool) -> Distri
         return _gaussian_process(x, y, at, old=old)
     if system not in baselines():
         raise InputError(f"system {system!r} is not known: tnkm, gp or a baseline")
-    fitted: Any = baselines()[system]().fit(x[:, None], y)
+    same = {"sizes": [(RANK, N_BASIS)], "unit_norm": False} if system.endswith("BTN") else {}
+    fitted: Any = baselines()[system](random_state=seed, **same).fit(x[:, None], y)
     found: Distribution = fitted.predict_dist(at[:, None])
     return found
 

@@ -1,4 +1,4 @@
-"""Inline SVG of the page: ranks, calibration, costs. Strings only, no plotting library."""
+"""Inline SVG of the page: ranks and calibration. Strings only, no plotting library."""
 
 import math
 from collections.abc import Sequence
@@ -6,21 +6,19 @@ from html import escape
 
 import numpy as np
 
-from tensorlace.experiments.markup import html_table, markdown
+from tensorlace.bases.basis import Array
 from tensorlace.experiments.records import Record
 from tensorlace.experiments.statistics import Ranking, ranking
 from tensorlace.experiments.systems import LEVELS
-from tensorlace.experiments.tables import grouped, label, number
+from tensorlace.experiments.tables import grouped, label, systems_of
 
-__all__ = ["calibration", "costs", "critical_difference", "ranks"]
-
-COLOURS = ("#1b5e9e", "#c44e52", "#55a868", "#dd8452", "#8172b3", "#937860", "#da8bc3", "#8c8c8c")
+__all__ = ["calibration", "critical_difference", "ranks"]
 
 
 def ranks(records: Sequence[Record], sets: Sequence[str]) -> str:
     """Critical-difference diagram of the mean NLL over the sets that all systems have."""
     found = grouped(records, "nll")
-    systems = list(dict.fromkeys(label(r) for r in records))
+    systems = systems_of(records)
     common = [s for s in sets if all(system in found.get(s, {}) for system in systems)]
     if len(systems) < 2 or len(common) < 2:
         return ""
@@ -63,57 +61,41 @@ def critical_difference(order: Ranking) -> str:
 
 
 def calibration(records: Sequence[Record], sets: Sequence[str]) -> str:
-    """Empirical over nominal coverage, a panel per set, mean over splits."""
-    systems = list(dict.fromkeys(label(r) for r in records))
+    """Empirical over nominal coverage, a panel per system: a line per set, and their mean."""
     panels = []
-    for name in sets:
-        parts = [_line(30, 180, 200, 10, 1, "#999", dash=True)]
-        parts += [_line(30, 180, 200, 180), _line(30, 180, 30, 10)]
-        parts += [_text(115, 200, "nominal", "middle"), _text(34, 20, name, "start")]
-        for k, system in enumerate(systems):
+    for system in systems_of(records):
+        lines = []
+        for name in sets:
             of = [
                 r["metrics"]["coverages"]
                 for r in records
                 if r["set"] == name and label(r) == system and "coverages" in r["metrics"]
             ]
             if of:
-                mean = np.mean(of, axis=0)
-                points = " ".join(
-                    f"{30 + 170 * level:.1f},{180 - 170 * c:.1f}"
-                    for level, c in zip((0, *LEVELS, 1), (0, *mean, 1), strict=True)
-                )
-                colour = COLOURS[k % len(COLOURS)]
-                parts.append(
-                    f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
-                )
-        panels.append(_svg(210, 206, parts, f"calibration on {name}"))
-    keys = " ".join(
-        f'<span style="color:{COLOURS[k % len(COLOURS)]}">■</span> {escape(system)}&ensp;'
-        for k, system in enumerate(systems)
-    )
+                lines.append(np.mean(of, axis=0))
+        if not lines:
+            continue
+        parts = [_line(30, 200, 200, 30, 1, "#999", dash=True)]
+        parts += [_line(30, 200, 200, 200), _line(30, 200, 30, 30)]
+        parts += [_text(115, 218, "nominal", "middle"), _text(30, 18, system, "start")]
+        parts += [_curve(line, "#9aa5b8", 1) for line in lines]
+        parts.append(_curve(np.mean(lines, axis=0), "#1b5e9e", 2.5))
+        panels.append(_svg(240, 224, parts, f"calibration of {system}"))
     return (
         "<h3>Calibration</h3><p>Share of test rows inside the central interval over its nominal "
-        f"coverage. Above the diagonal is too cautious, below too sure.<br>{keys}</p>"
-        f'<div class="grid">{"".join(panels)}</div>'
+        "coverage: a thin line per set, the mean thick. Above the diagonal is too cautious, below "
+        f'too sure.</p><div class="grid">{"".join(panels)}</div>'
     )
 
 
-def costs(records: Sequence[Record], sets: Sequence[str]) -> str:
-    """Mean seconds and megabytes of a cell, choice of size included."""
-    systems = list(dict.fromkeys(label(r) for r in records))
-    rows = []
-    for name in sets:
-        row = [name]
-        for system in systems:
-            of = [r for r in records if r["set"] == name and label(r) == system]
-            seconds = [r["seconds"] for r in of]
-            memory = [r["peak_mb"] for r in of if r.get("peak_mb") is not None]
-            text = number(float(np.mean(seconds)), digits=1) + " s" if seconds else "–"
-            row.append(text + (f", {np.mean(memory):.0f} MB" if memory else ""))
-        rows.append(row)
+def _curve(coverages: Array, colour: str, width: float) -> str:
+    points = " ".join(
+        f"{30 + 170 * level:.1f},{200 - 170 * c:.1f}"
+        for level, c in zip((0, *LEVELS, 1), (0, *coverages, 1), strict=True)
+    )
     return (
-        "<h3>Time and memory</h3><p>Mean of a fit with its selection, and the memory it takes "
-        "beyond that of the idle process.</p>" + html_table(markdown(["set", *systems], rows))
+        f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width:g}" '
+        'stroke-linejoin="round"/>'
     )
 
 

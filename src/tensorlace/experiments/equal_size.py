@@ -77,7 +77,7 @@ class EqualSize(Experiment):
         return [
             Cell(self.name, name, split, "tnkm", "corrected")
             for split in options.splits or ((1, 2) if quick else tuple(range(1, 11)))
-            for name in options.sets or (("yacht",) if quick else (*SMALL_FIRST, "protein"))
+            for name in options.sets or (("yacht",) if quick else SMALL_FIRST)
         ]
 
     def run(self, cell: Cell, data: str | None) -> Record:

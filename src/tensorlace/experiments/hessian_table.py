@@ -33,7 +33,7 @@ class HessianTable(Experiment):
         return [
             Cell(self.name, name, split, system, protocol)
             for split in options.splits or ((1,) if quick else tuple(range(1, 11)))
-            for name in options.sets or (("yacht",) if quick else (*SMALL_FIRST, "protein"))
+            for name in options.sets or (("yacht",) if quick else SMALL_FIRST)
             for protocol in ([p for p in protocols if p != "default"][:1] if quick else protocols)
             if protocol != "default"
             for system in options.systems or CURVATURES

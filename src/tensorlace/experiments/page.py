@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from tensorlace.experiments import drawings, tables
+from tensorlace.experiments import drawings
 from tensorlace.experiments.commands import NAMES, experiment_named
-from tensorlace.experiments.data import SETS
 from tensorlace.experiments.markup import html_table
+from tensorlace.experiments.quality import with_quality
 from tensorlace.experiments.records import Record, Records
+from tensorlace.experiments.uci import SMALL_FIRST
 
 __all__ = ["write"]
 
@@ -39,26 +40,14 @@ svg{max-width:100%;height:auto}
 --back:#14181f}.picture{background:#fff;border-radius:6px;padding:4px}}
 """
 
-INTRO = """Scores of test rows by systems fitted to nine tenths of each set, in units of the
-standardised target (mean 0, deviation 1 on the training rows); NLL in original units is larger by
-log std(y). Lower is better, but ECP-95 should be 0.95. Numbers are means ± standard errors over
-random splits. <strong>Blue</strong> is the best mean of a row; <em>dotted</em> is what a paired
-t-test over the splits (Nadeau &amp; Bengio's correction, 5&nbsp;%) does not tell from it."""
 
-WINE = """240 of the 1599 rows of wine are exact copies of others, and about a quarter of its test
-rows stand in the training rows too: systems that memorise gain there."""
-
-UNITS = """The paper's comparison mixes units: five of its columns are in original units of y, four
-in standardised units. Here every published figure is in standardised units: those five had
-log std(y) subtracted. Published figures are facts from the paper, not measured here."""
-
-
-def write(results: Path) -> list[Path]:
-    """Write ``index.html`` and ``results.md`` for the records in a directory; the files."""
-    found = {name: list(Records(results / f"{name}.jsonl")) for name in NAMES if name != "page"}
+def write(results: Path, text_file: Path | None = None) -> list[Path]:
+    """Write ``paper.html`` and a Markdown file for the records in a directory; the files."""
+    found = {name: list(Records(results / name)) for name in NAMES if name != "page"}
+    found["uci"] = with_quality(found["uci"], results / "quality")
     found = {name: records for name, records in found.items() if records}
-    pictures = {path.stem: path for path in sorted((results / "figures").glob("*.svg"))}
-    sections, text = [], ["# Results of the experiments"]
+    pictures = {path.stem: path for path in sorted(results.glob("*/*.svg"))}
+    sections, text = [], ["# The experiments of the paper"]
     for name in sorted(found, key=lambda n: (n != "uci", NAMES.index(n))):
         experiment = experiment_named(name)
         body = _uci(found[name]) if name == "uci" else ""
@@ -74,41 +63,27 @@ def write(results: Path) -> list[Path]:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>tensorlace: results</title><style>{STYLE}</style></head><body><main>"
-        f"<h1>tensorlace: results of the experiments</h1><nav>{links}</nav>"
+        f"<h1>tensorlace: the experiments of the paper</h1><nav>{links}</nav>"
         f"{''.join(sections) or '<p>Nothing is finished yet.</p>'}</main></body></html>\n"
     )
     results.mkdir(parents=True, exist_ok=True)
-    files = [results / "index.html", results / "results.md"]
+    files = [results / "paper.html", text_file or results / "paper.md"]
     for path, content in zip(files, (page, "\n\n".join(text) + "\n"), strict=True):
         path.write_text(content, encoding="utf-8")
     return files
 
 
 def _uci(records: Sequence[Record]) -> str:
-    sets = [name for name in SETS if any(r["set"] == name for r in records)]
-    parts = [f"<p>{INTRO}</p>"]
-    for key, title in tables.SCORES.items():
-        parts.append(f"<h3>{title}</h3>{html_table(tables.scores(records, sets, key))}")
-        if key == "nll" and "wine" in sets:
-            parts.append(f'<p class="note">{WINE}</p>')
-    parts.append(f"<h3>NLL beside the published figures</h3><p>{UNITS}</p>")
-    parts.append(html_table(tables.published(records, sets)))
-    parts.append(
-        '<p class="note">In brackets the same NLL in original units. “Best other” is the best '
-        "column of the paper's table but LA-TNKM; its GWI-DNN is selected on test rows and has "
-        "other targets for energy and naval.</p>"
-    )
-    parts.append(drawings.ranks(records, sets))
-    parts.append(drawings.calibration(records, sets))
-    parts.append(drawings.costs(records, sets))
-    return "".join(parts)
+    sets = [name for name in SMALL_FIRST if any(r["set"] == name for r in records)]
+    text = html_table(experiment_named("uci").markdown(records))
+    return text + drawings.ranks(records, sets) + drawings.calibration(records, sets)
 
 
 def _footer(name: str, records: Sequence[Record]) -> str:
     last = max(records, key=lambda r: r["date"])
     using = ", ".join(f"{k} {v}" for k, v in last["versions"].items())
     return (
-        f'<p class="note"><code>python -m tensorlace.experiments {name}</code>: '
+        f'<p class="note"><code>tensorlace reproduce {name}</code>: '
         f"{len(records)} cells, {escape(last['date'])}, {escape(using)}.</p>"
     )
 

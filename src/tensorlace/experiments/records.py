@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,24 +31,34 @@ class Cell:
         """Take the cell of a record."""
         return cls(**{name: record[name] for name in cls.__dataclass_fields__})
 
+    @property
+    def file(self) -> str:
+        """Name of the file, without its ending, that the record of this cell is in.
+
+        >>> Cell("uci", "yacht", 1, "Exact GP", "default").file
+        'exact-gp-default'
+        """
+        return re.sub("[^a-z0-9]+", "-", f"{self.system}-{self.protocol}".lower()).strip("-")
+
     def __str__(self) -> str:
         return f"{self.set} {self.split} {self.system} ({self.protocol})"
 
 
 class Records:
-    """The finished cells of one experiment.
+    """The finished cells of one experiment, a file per system and protocol.
 
     Parameters
     ----------
-    path : Path
-        Appended to; made if absent. A line that was torn by a kill is removed.
+    directory : Path
+        Made if absent. A line that was torn by a kill is removed.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
         self._of_cell: dict[Cell, Record] = {}
-        for record in _read(path):
-            self._of_cell[Cell.of(record)] = record
+        for path in sorted(directory.glob("*.jsonl")):
+            for record in _read(path):
+                self._of_cell[Cell.of(record)] = record
 
     def __contains__(self, cell: Cell) -> bool:
         return cell in self._of_cell
@@ -61,16 +72,14 @@ class Records:
     def add(self, cell: Cell, record: Mapping[str, Any]) -> None:
         """Keep the record of a cell, on disk first. A later one of the same cell counts."""
         line = {**asdict(cell), **{key: _plain(value) for key, value in record.items()}}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a") as file:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / f"{cell.file}.jsonl").open("a") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
         self._of_cell[cell] = line
 
 
 def _read(path: Path) -> list[Record]:
     """All whole lines; what stands after the last of them is cut off the file."""
-    if not path.exists():
-        return []
     text = path.read_bytes()
     whole = text[: text.rfind(b"\n") + 1]
     records = []

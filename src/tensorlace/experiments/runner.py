@@ -2,15 +2,17 @@
 
 import os
 import platform
+import shlex
 import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
@@ -20,7 +22,7 @@ from tensorlace.experiments.records import Cell, Record, Records
 
 __all__ = ["Experiment", "Options", "measured", "run"]
 
-PACKAGES = ("numpy", "scipy", "scikit-learn")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "jax", "optax")
 
 
 @final
@@ -148,21 +150,35 @@ def measured(experiment: Experiment, cell: Cell, data: str | None = None) -> Rec
     peak = _memory("VmHWM")
     return {
         "seed": cell.split,
+        "seconds": seconds,  # a record may hold its own, of less
         **record,
-        "seconds": seconds,
         "peak_mb": None if peak is None or before is None else max(peak - before, 0.0),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "versions": {"python": platform.python_version(), **_versions()},
+        "command": command(cell),
     }
+
+
+def command(cell: Cell) -> str:
+    """What computes a cell again.
+
+    >>> command(Cell("uci", "yacht", 3, "Exact GP", "default"))
+    "tensorlace reproduce uci --systems 'Exact GP' --protocol default --sets yacht --splits 3-3"
+    """
+    words = ["tensorlace", "reproduce", cell.experiment, "--systems", cell.system]
+    words += ["--protocol", cell.protocol]
+    words += ["--sets", cell.set, "--splits", f"{cell.split}-{cell.split}"]
+    return shlex.join(words)
 
 
 def _versions() -> dict[str, str]:
     import tensorlace
 
-    return {
-        "tensorlace": tensorlace.__version__,
-        **{package: version(package) for package in PACKAGES},
-    }
+    found = {"tensorlace": tensorlace.__version__}
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):  # jax and optax are an extra
+            found[package] = version(package)
+    return found
 
 
 def _reset_peak() -> float | None:

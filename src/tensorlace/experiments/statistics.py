@@ -53,7 +53,7 @@ def paired_p(differences: Sequence[float], test_share: float = TEST_SHARE) -> fl
 def contenders(
     scores: Mapping[str, Mapping[int, float]], level: float = 0.05
 ) -> tuple[str, set[str]]:
-    """The system of the lowest mean, and all that are not significantly worse.
+    """The system of the lowest mean, and all that are not significantly worse on splits they share.
 
     Parameters
     ----------
@@ -66,7 +66,8 @@ def contenders(
     good = {best}
     for name, of_split in scores.items():
         common = sorted(set(of_split) & set(scores[best]))
-        if name != best and paired_p([of_split[s] - scores[best][s] for s in common]) >= level:
+        p = paired_p([of_split[s] - scores[best][s] for s in common])
+        if name != best and len(common) > 1 and p >= level:
             good.add(name)
     return best, good
 

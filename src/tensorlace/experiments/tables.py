@@ -5,12 +5,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tensorlace.experiments import literature
 from tensorlace.experiments.markup import markdown
 from tensorlace.experiments.records import Record
 from tensorlace.experiments.statistics import contenders, mean_and_error
 
-__all__ = ["SCORES", "comparison", "grouped", "label", "number", "published", "scores"]
+__all__ = ["SCORES", "costs", "grouped", "label", "number", "scores", "systems_of"]
 
 SCORES: Mapping[str, str] = {
     "nll": "NLL",
@@ -19,18 +21,26 @@ SCORES: Mapping[str, str] = {
     "ecp95": "ECP-95",
     "wcpi95": "WCPI-95",
 }
+DIGITS = {"nll": 2, "rmse": 3, "rce": 3, "ecp95": 3, "wcpi95": 2}
 
-_LABELS = {
-    "published": "LA-TNKM, authors' procedure",
-    "corrected": "LA-TNKM, corrected",
+LABELS = {
     "default": "tensorlace",
+    "corrected": "LA-TNKM, corrected",
+    "published": "LA-TNKM, authors' procedure",
 }
 
 
 def label(record: Mapping[str, Any]) -> str:
     """Name of a system for readers."""
     name: str = record["system"]
-    return _LABELS.get(record["protocol"], name) if name == "tnkm" else name
+    return LABELS.get(record["protocol"], name) if name == "tnkm" else name
+
+
+def systems_of(records: Sequence[Record]) -> list[str]:
+    """Labels in the records: ours, the columns of the paper's table, the others."""
+    there = {label(record) for record in records}
+    order = [*LABELS.values(), *literature.COLUMNS]
+    return [name for name in order if name in there] + sorted(there - set(order))
 
 
 def number(mean: float | None, error: float = math.nan, digits: int = 2) -> str:
@@ -47,13 +57,24 @@ def number(mean: float | None, error: float = math.nan, digits: int = 2) -> str:
     return text if math.isnan(error) else f"{text} ± {error:.{digits}f}"
 
 
-def grouped(records: Sequence[Record], score: str) -> dict[str, dict[str, dict[int, float]]]:
-    """Scores as set to system to split to value; cells without that score are left out."""
+def grouped(
+    records: Sequence[Record], score: str, *, original: bool = False
+) -> dict[str, dict[str, dict[int, float]]]:
+    """Scores as set to system to split to value; cells without that score are left out.
+
+    In original units of y an NLL is larger by the log of the deviation of the training target, an
+    RMSE or a width by that factor.
+    """
+    scale = {(r["set"], r["split"]): r["scale"] for r in records if "scale" in r}
     found: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
         value = record["metrics"].get(score)
-        if isinstance(value, float | int):
-            found[record["set"]][label(record)][record["split"]] = float(value)
+        if not isinstance(value, float | int):
+            continue
+        if original:
+            s = scale.get((record["set"], record["split"])) or literature.STD[record["set"]]
+            value = value + math.log(s) if score == "nll" else value * s
+        found[record["set"]][label(record)][record["split"]] = float(value)
     return {name: dict(systems) for name, systems in found.items()}
 
 
@@ -62,14 +83,16 @@ def loss(score: str, value: float) -> float:
     return abs(value - 0.95) if score == "ecp95" else value
 
 
-def scores(records: Sequence[Record], sets: Sequence[str], score: str) -> str:
-    """A row per set, a column per system: mean ± standard error over splits, standardised units.
+def scores(
+    records: Sequence[Record], sets: Sequence[str], score: str, *, original: bool = False
+) -> str:
+    """A row per system, a column per set: mean ± standard error over splits.
 
     Bold is the best mean, italic what a paired test over the splits does not tell from it.
     """
-    found = grouped(records, score)
-    systems = list(dict.fromkeys(label(r) for r in records))
-    rows = []
+    found = grouped(records, score, original=original)
+    systems = systems_of(records)
+    columns = []
     for name in sets:
         of_system = found.get(name, {})
         losses = {
@@ -78,49 +101,32 @@ def scores(records: Sequence[Record], sets: Sequence[str], score: str) -> str:
         }
         compared = len(losses) > 1 and score != "wcpi95"  # narrow is no virtue in itself
         best, good = contenders(losses) if compared else ("", set())
-        cells = []
+        digits = DIGITS[score]
+        if original and score != "nll" and of_system:
+            least = min(float(np.mean(list(v.values()))) for v in of_system.values())
+            digits = max(0, 2 - math.floor(math.log10(max(least, 1e-12))))
+        column = []
         for system in systems:
             values = list(of_system.get(system, {}).values())
-            text = number(*mean_and_error(values)) if values else "–"
+            text = number(*mean_and_error(values), digits=digits) if values else "–"
             mark = "**" if system == best else "*" if system in good else ""
-            cells.append(f"{mark}{text}{mark}")
-        splits = {len(of_split) for of_split in of_system.values()}
-        rows.append([name, "–".join(str(n) for n in sorted(splits)), *cells])
-    return markdown(["set", "splits", *systems], rows)
+            column.append(f"{mark}{text}{mark}")
+        columns.append(column)
+    rows = [[system, *row] for system, *row in zip(systems, *columns, strict=True)]
+    return markdown(["system", *sets], rows)
 
 
-def published(records: Sequence[Record], sets: Sequence[str]) -> str:
-    """Our NLL beside the printed one, in standardised and original units."""
-    found = grouped(records, "nll")
-    ours = [s for s in dict.fromkeys(label(r) for r in records) if s in _LABELS.values()]
+def costs(records: Sequence[Record], sets: Sequence[str]) -> str:
+    """Mean seconds and megabytes of a cell, choice of size included, and how many there are."""
     rows = []
-    for name in sets:
-        shift = math.log(literature.STD[name])
-        best = min(
-            (v, s)
-            for s in literature.NLL[name]
-            if s != literature.OURS and (v := literature.standardised_nll(name, s)) is not None
-        )
-        row = [name, f"{shift:+.3f}", f"{best[0]:.2f} ({best[1]})"]
-        row.append(f"{literature.NLL[name][literature.OURS]:.2f}")
-        for system in ours:
-            values = list(found.get(name, {}).get(system, {}).values())
-            mean, error = mean_and_error(values) if values else (math.nan, math.nan)
-            text = number(mean, error)
-            row.append(text if text == "–" else f"{text} ({mean + shift:.2f})")
+    for system in systems_of(records):
+        row = [system]
+        for name in sets:
+            of = [r for r in records if r["set"] == name and label(r) == system]
+            memory = [r["peak_mb"] for r in of if r.get("peak_mb") is not None]
+            seconds = float(np.mean([r["seconds"] for r in of])) if of else math.nan
+            text = number(seconds, digits=1 if seconds < 100 else 0) + " s" if of else "–"
+            text += f", {np.mean(memory):.0f} MB" if memory else ""
+            row.append(text + (f" ({len(of)})" if of else ""))
         rows.append(row)
-    header = ["set", "log std(y)", "best other, published", "LA-TNKM, published"]
-    return markdown([*header, *(f"{s}, measured" for s in ours)], rows)
-
-
-def comparison(records: Sequence[Record], sets: Sequence[str]) -> str:
-    """All scores, then the published figures beside ours."""
-    if not records:
-        return "Nothing is finished yet."
-    parts = [f"### {title}\n\n{scores(records, sets, key)}" for key, title in SCORES.items()]
-    parts.append(
-        "### NLL beside the published figures\n\n"
-        "Standardised units; in brackets original units, which are log std(y) more. Published "
-        "figures are means over the paper's ten splits.\n\n" + published(records, sets)
-    )
-    return "\n\n".join(parts)
+    return markdown(["system", *sets], rows)
