@@ -158,6 +158,21 @@ def test_predict_adds_columns_and_keeps_the_rest(tl, model, folder):
     assert np.array_equal(got, np.column_stack([dist.mean, dist.std, *dist.interval(0.8)]))
 
 
+def test_predict_gives_calibrated_intervals(tl, model, folder):
+    frame = make_table()
+    frame["day"] = pd.to_datetime(frame["day"])
+    frame["code"] = frame["code"].astype(int)
+    X, y = frame.drop(columns="price"), frame["price"]
+    known = y.notna().to_numpy()
+    fitted = tensorlace.load(model[0]).calibrate(X[known], y[known])
+    tensorlace.save(fitted, folder / "calibrated.tlace")
+    said = json.loads(tl("predict", "calibrated.tlace", "data.csv", "--json").out)["predictions"]
+    lower, upper = fitted.predict_interval(X, 0.9)
+    assert np.array_equal([row["lower"] for row in said], lower)
+    assert np.array_equal([row["upper"] for row in said], upper)
+    assert not np.array_equal(lower, fitted.predict_dist(X).interval(0.9)[0])
+
+
 def test_predict_to_parquet_json_and_from_parquet(tl, model, folder):
     path, _ = model
     assert tl("predict", path, "data.parquet", "-o", "out.parquet").code == 0

@@ -69,7 +69,7 @@ _WRONG = 2.0
 _NOISE_FROM = 40
 _NOISE_NETWORK = Candidate(2, 5, "mixed", "column_order", 0.3, True, False)
 _FARTHEST = 0.5
-"""Smallest share of the rows from which errors are extrapolated: no farther than was looked back."""
+"""Smallest share of the rows from which errors are extrapolated: as far as was looked back."""
 
 _OVERSHOOT, _GRACE = 4.0, 60.0
 """The clock stops a search that takes so many times its budget, and a minute."""

@@ -40,7 +40,10 @@ def predict(
     X = features(machine, read(data, text=as_text(machine)))
     with numbered(X.index):
         dist = machine.predict_dist(X)
-    lower, upper = dist.interval(coverage)
+    if machine.calibration_ is None:
+        lower, upper = dist.interval(coverage)
+    else:
+        lower, upper = machine.predict_interval(X, coverage)
     values = (dist.mean, dist.std, lower, upper)
     names = ("mean", "std", "lower", "upper")
     beyond = int(machine.extrapolated(X).sum())

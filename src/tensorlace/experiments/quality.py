@@ -40,7 +40,9 @@ def with_quality(records: Sequence[Record], directory: Path) -> list[Record]:
 
 
 def _record(cell: Cell, row: Record) -> Record:
-    kept = {key: row[key] for key in ("n_train", "seconds", "date", "command") if key in row}
+    kept: Record = {
+        key: row[key] for key in ("n_train", "seconds", "date", "command") if key in row
+    }
     return {
         **vars(cell),
         "seed": cell.split,
