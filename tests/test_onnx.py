@@ -1,9 +1,7 @@
 """ONNX graphs give what Python gives: every basis, warp, posterior, kind of column and noise."""
 
 import json
-import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -417,16 +415,6 @@ def test_names_that_are_taken():
     outputs = [o.name for o in to_onnx(model).graph.output]
     assert outputs[:2] == ["predicted_mean", "predicted_std"]
     check(model, X)
-
-
-def test_documentation(mixed, tmp_path, monkeypatch):
-    text = (Path(__file__).parent.parent / "docs" / "deploy.md").read_text()
-    monkeypatch.chdir(tmp_path)
-    X, _ = frame()
-    names = {"model": mixed, "X": X}
-    for block in re.findall(r"```python\n(.*?)```", text, re.S):
-        exec(block, names)
-    np.testing.assert_allclose([names["mean"], names["std"]], mixed.predict(X, return_std=True))
 
 
 def test_refused(monkeypatch, tmp_path):
