@@ -9,15 +9,18 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LinearRegression
 
 from javascript import start_javascript  # noqa: F401
-from tensorlace import TNKMRegressor, save
+from tensorlace import TNKMRegressor, metrics, save
 from tensorlace.cli.app import run
 from tensorlace.compact import compact, n_bytes
 from tensorlace.errors import InputError
 from tensorlace.report import write_report
-from test_report_engine import FRAME, KINDS, NEW, ROWS, X, Y, agree, fit
+from tensorlace.report.regions import regions
+from tensorlace.report.rows import Rows
+from test_report_engine import FRAME, KINDS, NEW, ROWS, N, X, Y, agree, fit
 
 
 class Page(HTMLParser):
@@ -109,8 +112,6 @@ def test_new_rows_and_training_rows_are_told_apart(tmp_path):
 
 
 def test_scores_are_those_of_metrics(tmp_path):
-    from tensorlace import metrics
-
     model = fit(X[:60], Y[:60])
     dist = model.predict_dist(X[60:])
     page = write(tmp_path, model, X[60:], Y[60:])
@@ -233,6 +234,10 @@ def test_wrong_input(tmp_path):
         write_report(model, X[:5], Y[:3], tmp_path / "a.html")
     with pytest.raises(InputError, match="max_rows=0"):
         write_report(model, X[:5], Y[:5], tmp_path / "a.html", max_rows=0)
+    with pytest.raises(InputError, match="a LinearRegression has no report"):
+        write_report(LinearRegression().fit(X, Y), X, Y, tmp_path / "a.html")
+    with pytest.raises(NotFittedError):
+        write_report(TNKMRegressor(), X, Y, tmp_path / "a.html")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -240,6 +245,24 @@ def test_without_jinja2(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r"pip install 'tensorlace\[report\]'"):
         write_report(fit(), X, Y, tmp_path / "a.html")
+
+
+def test_coverage_by_region_is_counted_right():
+    """A category whose intervals all miss has a dot at 0, the other at its share."""
+    frame = pd.DataFrame({"x": X[:, 0], "shop": np.where(X[:, 1] > 0, "up", "down")})
+    model = fit(frame, Y)
+    y = model.predict(frame) + np.where(X[:, 1] > 0, 1e6, 0.0)
+    rows = Rows.of(model, frame, y, 10_000)
+    picture = regions(rows, 1)
+    assert re.findall(r'y="203">(up|down)<', picture) == ["up", "down"]
+    dots = re.findall(r'class="dots s\d"[^>]*d="([^"]*)"', picture)
+    heights = [[float(v) for v in re.findall(r"M[\d.]+ ([\d.]+)h0", d)] for d in dots]
+    bottom, top = 230 - 44, 12 + (230 - 44 - 12) * 0.06 / 1.06
+    for level in heights:
+        np.testing.assert_allclose(level, [bottom, top], atol=0.06)
+    assert regions(rows).count('class="dots') == 2
+    constant = pd.DataFrame({"x": np.zeros(N), "z": X[:, 0]})
+    assert regions(Rows.of(fit(constant, Y), constant, Y, N), 0) is None
 
 
 # ---- the command ----

@@ -11,7 +11,7 @@ from tensorlace.bases.basis import Array
 from tensorlace.displays.spectrum import eigenvalues
 from tensorlace.effects import Effects
 from tensorlace.kinds import Datetime
-from tensorlace.report.drawing import Plot, bars, label
+from tensorlace.report.drawing import Plot, bars
 from tensorlace.report.rows import Rows
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "effect",
     "observed",
     "pit",
-    "regions",
     "relevance",
     "residual_plot",
     "spectrum",
@@ -109,39 +108,6 @@ def residual_plot(rows: Rows) -> str:
     edge = float(ndtri(0.975))
     plot.area(np.array(_span(mean)), np.full(2, -edge), np.full(2, edge)).level(0.0)
     return plot.points(mean, z).svg()
-
-
-def regions(rows: Rows, values: Array, name: str, n_bins: int = 5) -> str | None:
-    """Coverage of 50 % and 95 % intervals in bins of ``values`` (n,), each with its rows."""
-    present = ~np.isnan(values)
-    shares = np.linspace(0.0, 1.0, n_bins + 1)
-    edges = np.unique(np.quantile(values[present], shares)) if present.any() else np.empty(0)
-    if len(edges) < 2:
-        return None
-    bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-    counts = np.bincount(bins[present], minlength=len(edges) - 1)
-    labels = [(float(k), label(float(f"{edge:.3g}"))) for k, edge in enumerate(edges)]
-    title = f"Coverage of 50 % and 95 % intervals by {name}"
-    plot = Plot(
-        (0, len(counts)),
-        (0, 1.06),
-        title=title,
-        xlabel=f"bins of {name}",
-        ylabel="coverage",
-        xticks=labels,
-        height=230,
-    )
-    middle = np.arange(len(counts)) + 0.5
-    for level, style in ((0.95, "s0"), (0.5, "s1")):
-        inside = rows.inside(level)
-        share = np.bincount(bins[present], inside[present], len(counts)) / np.maximum(counts, 1)
-        low, high = (
-            binom.ppf(q, np.maximum(counts, 1), level) / np.maximum(counts, 1)
-            for q in (0.025, 0.975)
-        )
-        plot.boxes(middle - 0.32, middle + 0.32, low, high, "area band").level(level, "", "ref")
-        plot.points(middle[counts > 0], share[counts > 0], f"dots {style}", 4.5)
-    return plot.svg()
 
 
 def trace(machines: Sequence[Any]) -> str | None:

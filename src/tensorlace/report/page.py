@@ -16,9 +16,11 @@ from tensorlace.bases.basis import Array
 from tensorlace.checkpoints import write_atomically
 from tensorlace.compact import compact, deviation, n_bytes
 from tensorlace.errors import InputError
+from tensorlace.estimators import TNKMRegressor
 from tensorlace.report import facts, figures
 from tensorlace.report.controls import controls, typical_row
 from tensorlace.report.embed import embed
+from tensorlace.report.regions import regions
 from tensorlace.report.rows import Rows, number
 from tensorlace.variances import one_blas_thread
 
@@ -31,7 +33,7 @@ _SMALLEST_MODEL = 200_000
 _TEXT_PER_BYTE = 1.38
 """Characters of a page for a byte of an array: base64, and some names."""
 
-_EFFECTS, _WORST, _REGIONS = 8, 10, 3
+_EFFECTS, _WORST, _REGIONS = 8, 10, 5
 
 Say = Callable[[str], None]
 
@@ -95,6 +97,8 @@ def write_report(
         import jinja2
     except ImportError as error:
         raise ImportError("reports need jinja2: pip install 'tensorlace[report]'") from error
+    if not isinstance(model, TNKMRegressor):
+        raise InputError(f"a {type(model).__name__} has no report: give a fitted TNKMRegressor")
     check_is_fitted(model)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(_asset("report.html"))
@@ -162,14 +166,13 @@ def _context(rows: Rows, target: str, notes: dict[str, Any]) -> dict[str, Any]:
     }
     if rows.y is not None:
         worst = np.argsort(-np.abs(rows.z), kind="stable")[:_WORST]
-        areas = [("the prediction", rows.dist.mean)]
-        areas += [(rows.names[d], rows.X[:, d]) for d in order[:_REGIONS]]
+        areas = [None, *map(int, order[:_REGIONS])]
         found |= {
             "worst": worst.tolist(),
             "worst_rows": facts.row_table(rows, worst, relevance),
             "observed": figures.observed(rows),
             "residuals": figures.residual_plot(rows),
-            "regions": [p for name, v in areas if (p := figures.regions(rows, v, name))],
+            "regions": [area for d in areas if (area := regions(rows, d))],
             "beyond_inside": float(rows.inside(0.95)[beyond].mean()) if len(beyond) else None,
         }
         if rows.check is not None:
