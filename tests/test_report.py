@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from javascript import start_javascript  # noqa: F401
-from tensorlace import TNKMRegressor, metrics, save
+from tensorlace import TNKMRegressor, load, metrics, save
 from tensorlace.cli.app import run
 from tensorlace.compact import compact, n_bytes
 from tensorlace.errors import InputError
@@ -109,6 +109,16 @@ def test_new_rows_and_training_rows_are_told_apart(tmp_path):
     page = write(tmp_path, model, X[40:], Y[40:])
     assert "20 of 50 rows are like one of the training rows" in page.plain
     assert "some training rows" in page.plain
+
+
+def test_models_saved_without_training_rows(tmp_path):
+    save(fit(), tmp_path / "model.tlace", background=False)
+    model = load(tmp_path / "model.tlace")
+    page = Page(write_report(model, X, Y, tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "saved without its training rows: averages are over these rows" in page.plain
+    assert model._background is None
+    with pytest.raises(InputError, match="background=False"):
+        compact(model, 1000)
 
 
 def test_scores_are_those_of_metrics(tmp_path):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tensorlace.bases.basis import Array
 from tensorlace.directions import Directions, widths_of
 from tensorlace.errors import InputError
+from tensorlace.explanations import training_rows
 from tensorlace.machines import KernelMachine
 from tensorlace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
 from tensorlace.predictive import Distribution
@@ -135,7 +136,8 @@ def compact(model: Any, max_bytes: int = 1 << 20) -> Any:
     """
     if n_bytes(model) <= max_bytes:
         return model
-    X = model._background.X[:_ROWS]
+    known = training_rows(model)
+    X = known.X[:_ROWS]
     right = model._ensemble.dist(X)
     order = np.argsort(-model.weights_, kind="stable")
     order = order[model.weights_[order] > 0.0]
@@ -153,7 +155,7 @@ def compact(model: Any, max_bytes: int = 1 << 20) -> Any:
     if best is None:
         raise InputError(f"max_bytes={max_bytes} is too little for one member: give more")
     best._relevance = model.relevance_
-    best._background = model._background.part(_ROWS)
+    best._background = known.part(_ROWS)
     return best
 
 

@@ -1,5 +1,6 @@
 """What a model says of the rows of a report, and how that compares with what was observed."""
 
+from copy import copy
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Self, final
@@ -7,6 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from tensorlace import metrics
+from tensorlace.background import BACKGROUND_ROWS, Background
 from tensorlace.bases.basis import Array, Mask
 from tensorlace.calibration import check_calibrated
 from tensorlace.checks import Check
@@ -51,6 +53,8 @@ class Rows:
         Rows with a value that training did not have.
     seconds : float
         That predicting took.
+    forgotten : bool
+        Whether the model came without training rows; averages are then over these rows.
     """
 
     model: Any
@@ -62,6 +66,7 @@ class Rows:
     ends: Array
     outside: Mask
     seconds: float
+    forgotten: bool = False
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, max_rows: int) -> Self:
@@ -79,9 +84,14 @@ class Rows:
         seconds = perf_counter() - start
         ends = _ends(model, dist)
         outside = np.any(model.machines_[0].columns.outside(table[some]), axis=1)
+        forgotten = model._background is None
+        if forgotten:
+            model = copy(model)
+            few = table[some][:BACKGROUND_ROWS]
+            model._background = Background(few, np.full(len(few), 1.0 / len(few)))
         return cls(
             *(model, table[some], None if target is None else target[some], some + 1, len(table)),
-            *(dist, ends, outside, seconds),
+            *(dist, ends, outside, seconds, forgotten),
         )
 
     def __len__(self) -> int:
@@ -136,6 +146,9 @@ class Rows:
 
     def trained_on(self) -> tuple[str, str]:
         """Whether the model knows these rows, as far as it can tell: a word and a sentence."""
+        if self.forgotten:
+            without = "The model was saved without its training rows: averages are over these rows."
+            return "rows of unknown origin", without
         background, total = self.model._background.X, self.model.n_rows_
         known = {row.tobytes() for row in background + 0.0}
         found, n = sum(row.tobytes() in known for row in self.X + 0.0), len(self)
