@@ -91,7 +91,7 @@ def fit(
         scores = score(y[test], model.predict_dist(X[test]), weight=_part(weights, test))
         kept |= {f"test_{key}": scores[key] for key in ("rows", "rmse", "coverage")}
     path = output or Path(data.stem if str(data) != "-" else "model").with_suffix(".tlace")
-    about = {"target": target, "data": data.name, **kept}
+    about = {"target": target, "data": data.name, "seconds": round(seconds, 1), **kept}
     save(model, path, notes=about, background=not forget_rows)
     if json:
         print_json(
