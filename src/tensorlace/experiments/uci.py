@@ -21,7 +21,9 @@ over random splits, lower is better, but ECP-95 should be 0.95. **Bold** is the 
 column; *italic* what a paired t-test over the splits (Nadeau and Bengio's correction, 5 %) does not
 tell from it. In standardised units y has mean 0 and deviation 1 on the training rows, and a
 prediction of just that costs an NLL of 1.42; in original units an NLL is larger by log std(y).
-All systems ran here, on the same splits; FVI is a linearised stand-in, its code is not public."""
+All systems ran here, on the same splits; FVI is a linearised stand-in, its code is not public.
+Cells of tensorlace and Exact GP that are not in results/uci are read from results/quality, where
+`make quality` puts them: the same splits, units and call."""
 
 WINE = """240 of the 1599 rows of wine are exact copies of others, and about a quarter of its test
 rows stand in the training rows too: systems that memorise gain there. The same holds for 6 % of
