@@ -65,7 +65,7 @@ class UCI(Experiment):
         return [
             Cell(self.name, name, split, system, protocol)
             for group in groups
-            for split in options.splits or range(1, 1 + (2 if quick else LARGE.get(group[0], 10)))
+            for split in options.splits or range(1, 1 + (1 if quick else LARGE.get(group[0], 10)))
             for name in group
             for system in systems
             for protocol in (protocols if system == OURS else ("default",))
