@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export SCIPY_ARRAY_API = 1
 
-.PHONY: help demo test lint docs bench quality tables lock clean
+.PHONY: help demo test lint docs bench quality paper tables lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -52,6 +52,9 @@ bench: $(VENV)/.bench ## Measure; results go to results/bench/, the page to docs
 
 quality: $(VENV)/.bench ## The default on the paper's nine sets (hours); goes on where it was stopped
 	$(BIN)/python -m benchmarks quality
+
+paper: $(VENV)/.bench ## Page of the paper's experiments from results/, and docs/uci.md
+	$(BIN)/tensorlace reproduce page --markdown docs/uci.md
 
 tables: $(VENV)/.bench ## The default on Friedman's functions and flights; goes on where it was stopped
 	$(BIN)/python -m benchmarks tables

@@ -431,6 +431,19 @@ def test_equal_size(small):
     assert Refit.of(model, small.X, small.y, Last(0)).values.size == 6
 
 
+def test_findings_in_words():
+    def record(name, lla, la, ggn, by_core):
+        metrics = {"lla_ggn_cut": lla, "la_ggn_cut": la, "lla_ggn": ggn, "lla_last": by_core[-1]}
+        return {"set": name, "metrics": {**metrics, "lla_by_core": by_core}}
+
+    assert equal_size.findings([]) == ""
+    said = equal_size.findings(
+        [record("yacht", 0.0, 1.0, 0.5, [2.0, 0.0]), record("wine", 0.0, -1.0, 0.5, [0.7, 0.9])]
+    )
+    assert "(GGN, cut) on 1 of 2 sets; Last is better than GGN on 1 of 2" in said
+    assert "up to 2.00 (yacht)" in said
+
+
 def test_complexity_counts_bytes():
     rows, cores = complexity.problem(N=300, D=3, I=4, R=2, seed=0)
     P = 3 * 4 * 2
@@ -529,7 +542,7 @@ def test_published_figures_beside_ours(made_up):
     assert "-1.40 / " in ours
     assert any(row.startswith("| Exact GP | -2.62 / – |") for row in rows)
     reached = beside.reached(list(made_up), ["yacht", "wine"])
-    assert "| no, of 3 splits only |" in reached  # 0 is not within 0.1 of -0.52
+    assert "| no so far (3 of 5 splits) |" in reached  # 0 is not within 0.1 of -0.52
     assert "-1.0" in reached
 
 

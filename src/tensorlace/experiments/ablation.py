@@ -25,6 +25,7 @@ SETS = ("yacht", "energy", "concrete", "wine")
 THRESHOLDS = (1e-5, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
 RANK, N_BASIS = 10, 8
 DRAWS = 300
+TALL = 5.0
 
 
 def cells(name: str, systems: Sequence[str], options: Options) -> list[Cell]:
@@ -103,7 +104,10 @@ def table(records: Sequence[Record]) -> str:
 
 
 def draw(records: Sequence[Record], path: Path) -> list[Path]:
-    """Test NLL against t over the largest eigenvalue: a column per set, a row per procedure."""
+    """Test NLL against t over the largest eigenvalue: a column per set, a row per procedure.
+
+    Where a curve is more than `TALL` nats above the lowest, it leaves the panel.
+    """
     if not records:
         return []
     from tensorlace.experiments.charts import figure, save
@@ -126,7 +130,8 @@ def draw(records: Sequence[Record], path: Path) -> list[Path]:
                     y = np.mean(np.array([m["nll"] for m in of], dtype=float), axis=0)
                     panel.plot(10.0**x, y, marker="o", ms=3, color=f"C{k}", label=system)
             panel.set_xscale("log")
-            panel.set_yscale("symlog", linthresh=2.0)
+            low, high = panel.get_ylim()
+            panel.set_ylim(low, min(high, low + TALL))
             panel.set_title(f"{name}, {protocol}", fontsize=9)
             panel.set_xlabel("threshold / largest eigenvalue")
         panels[i][0].set_ylabel("test NLL, standardised")

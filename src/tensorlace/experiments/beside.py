@@ -60,11 +60,15 @@ def reached(records: Sequence[Record], sets: Sequence[str]) -> str:
         within = TOLERANCES.get(name)
         verdict = "–" if within is None else "yes" if abs(mean - printed) <= within else "no"
         if within is not None and len(old) < FEWEST:
-            verdict += f", of {len(old)} splits only"
+            verdict += f" so far ({len(old)} of {FEWEST} splits)"
         both = sorted(set(old) & set(new))
         gain = [new[split] - old[split] for split in both]
         row = [name, f"{printed:.2f}", f"{number(mean, error)} ({len(old)})"]
-        row += [f"{mean - printed:+.2f}", "–" if within is None else f"{within:g}", verdict]
+        row += [
+            f"{round(mean - printed, 2) + 0.0:+.2f}",
+            "–" if within is None else f"{within:g}",
+            verdict,
+        ]
         row += [number(*mean_and_error([new[s] for s in both])) if both else "–"]
         row += [f"{number(*mean_and_error(gain))} ({len(both)})" if both else "–"]
         rows.append(row)

@@ -86,7 +86,7 @@ class Cubic(Experiment):
     def figures(self, records: Sequence[Record], directory: Path) -> list[Path]:
         """Bands of two standard deviations on the first drawing; below, what differs from x³."""
         first = min((r["split"] for r in records), default=None)
-        shown = [r for r in records if r["split"] == first]
+        shown = [r for r in records if r["split"] == first and r["protocol"] == "corrected"]
         if not shown:
             return []
         from tensorlace.experiments.charts import figure, save

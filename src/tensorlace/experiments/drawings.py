@@ -33,7 +33,7 @@ def ranks(records: Sequence[Record], sets: Sequence[str]) -> str:
 
 def critical_difference(order: Ranking) -> str:
     """The diagram of Demšar (2006)."""
-    k, width, left, right = len(order.systems), 720, 230.0, 490.0
+    k, width, left, right = len(order.systems), 840, 250.0, 590.0
     height = 70 + 22 * math.ceil(k / 2) + 12
 
     def x(rank: float) -> float:

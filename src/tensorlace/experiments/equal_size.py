@@ -25,10 +25,11 @@ from tensorlace.experiments.statistics import mean_and_error, paired_p
 from tensorlace.experiments.tables import number
 from tensorlace.experiments.uci import SMALL_FIRST
 
-__all__ = ["EXPERIMENT", "EqualSize", "compare"]
+__all__ = ["EXPERIMENT", "EqualSize", "compare", "findings"]
 
 RANK, N_BASIS, SWEEPS = 4, 8, 100
 DRAWS, THRESHOLD = 300, 0.1
+_ENDS = ((np.min, np.argmin), (np.max, np.argmax))
 
 COLUMNS = {"ggn": "GGN", "ggn_cut": f"GGN, t = {THRESHOLD:g}", "block": "Block", "last": "Last"}
 
@@ -87,24 +88,46 @@ class EqualSize(Experiment):
         return {"metrics": compare(split), "scale": split.scale, "about": about}
 
     def markdown(self, records: Sequence[Record]) -> str:
-        """Means over the splits, and p-values of the two differences."""
-        rows = []
-        for name in SETS:
-            of = [r["metrics"] for r in records if r["set"] == name]
-            if not of:
-                continue
-            columns = [f"{kind}_{bend}" for bend in COLUMNS for kind in ("lla", "la")]
-            means = [number(*mean_and_error([m[key] for m in of])) for key in columns]
-            by_core = np.mean([m["lla_by_core"] for m in of], axis=0)
-            linear = paired_p([m["la_ggn_cut"] - m["lla_ggn_cut"] for m in of])
-            last = paired_p([m["lla_ggn"] - m["lla_last"] for m in of])
-            cores = f"{by_core.min():.2f} (x{np.argmin(by_core) + 1}) to {by_core.max():.2f}"
-            cores += f" (x{np.argmax(by_core) + 1})"
-            rows.append([name, str(len(of)), *means, f"{linear:.2f}", f"{last:.2f}", cores])
-        heads = [f"{kind} {title}" for title in COLUMNS.values() for kind in ("LLA", "LA")]
-        header = ["set", "splits", *heads, "p, LA = LLA (GGN, cut)", "p, Last = GGN (LLA)"]
-        header.append("LLA Last by core")
-        return markdown(header, rows) + f"\n\nTest NLL at R = {RANK}, I = {N_BASIS} for all."
+        """A column per set: means over the splits, and p-values of the two differences."""
+        sets = [name for name in SETS if any(r["set"] == name for r in records)]
+        of = {name: [r["metrics"] for r in records if r["set"] == name] for name in sets}
+        rows = [["splits", *(str(len(of[name])) for name in sets)]]
+        for bend, title in COLUMNS.items():
+            for kind in ("lla", "la"):
+                values = ([m[f"{kind}_{bend}"] for m in of[name]] for name in sets)
+                rows.append(
+                    [f"{kind.upper()} {title}", *(number(*mean_and_error(v)) for v in values)]
+                )
+        by_core = [np.mean([m["lla_by_core"] for m in of[name]], axis=0) for name in sets]
+        best, worst = ([f"{at(v):.2f} (x{arg(v) + 1})" for v in by_core] for at, arg in _ENDS)
+        rows += [["LLA Last, best core", *best], ["LLA Last, worst core", *worst]]
+        pairs = (("LA = LLA (GGN, cut)", "la_ggn_cut", "lla_ggn_cut"),)
+        for title, a, b in (*pairs, ("Last = GGN (LLA)", "lla_last", "lla_ggn")):
+            p = (paired_p([m[a] - m[b] for m in of[name]]) for name in sets)
+            rows.append([f"p, {title}", *(f"{v:.2f}" for v in p)])
+        note = f"Test NLL at R = {RANK}, I = {N_BASIS} for all. {findings(records)}"
+        return f"{markdown(['', *sets], rows)}\n\n{note}"
+
+
+def findings(records: Sequence[Record]) -> str:
+    """What the table says on the paper's three claims, in words."""
+    means, spans = [], []
+    for name in SETS:
+        of = [r["metrics"] for r in records if r["set"] == name]
+        if of:
+            keys = ("lla_ggn_cut", "la_ggn_cut", "lla_ggn", "lla_last")
+            means.append([float(np.mean([m[key] for m in of])) for key in keys])
+            spans.append((float(np.ptp(np.mean([m["lla_by_core"] for m in of], axis=0))), name))
+    if not means:
+        return ""
+    n = len(means)
+    linear = sum(lla < la for lla, la, _, _ in means)
+    last = sum(b < a for _, _, a, b in means)
+    span, where = max(spans)
+    return (
+        f"LLA is better than LA (GGN, cut) on {linear} of {n} sets; Last is better than GGN on "
+        f"{last} of {n}; which core is last moves the NLL by up to {span:.2f} ({where})."
+    )
 
 
 EXPERIMENT = EqualSize()

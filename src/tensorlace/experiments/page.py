@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 
@@ -46,6 +47,9 @@ def write(results: Path, text_file: Path | None = None) -> list[Path]:
     found = {name: list(Records(results / name)) for name in NAMES if name != "page"}
     found["uci"] = with_quality(found["uci"], results / "quality")
     found = {name: records for name, records in found.items() if records}
+    with suppress(ImportError):  # without matplotlib, those that were drawn before
+        for name, records in found.items():
+            experiment_named(name).figures(records, results / name)
     pictures = {path.stem: path for path in sorted(results.glob("*/*.svg"))}
     sections, text = [], ["# The experiments of the paper"]
     for name in sorted(found, key=lambda n: (n != "uci", NAMES.index(n))):

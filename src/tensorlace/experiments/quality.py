@@ -7,6 +7,7 @@ them as cells of the comparison, so that nobody computes them twice.
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from tensorlace.experiments.records import Cell, Record
@@ -40,11 +41,9 @@ def with_quality(records: Sequence[Record], directory: Path) -> list[Record]:
 
 
 def _record(cell: Cell, row: Record) -> Record:
-    kept: Record = {
-        key: row[key] for key in ("n_train", "seconds", "date", "command") if key in row
-    }
+    kept: Record = {k: row[k] for k in ("n_train", "seconds", "date", "command") if k in row}
     return {
-        **vars(cell),
+        **asdict(cell),
         "seed": cell.split,
         "metrics": {key: row[key] for key in _SCORES if key in row},
         "versions": {"python": row["python"], **row["versions"]},
