@@ -34,10 +34,11 @@ from tensorlace.truncation import Truncation
 SEED, NOISE, BETA, GAMMA = 0, 0.3, 1 / 0.3**2, 1.0
 SIZES = [
     (4_000, 8, 6, 4, 4.0),
+    (8_000, 8, 8, 8, 8.0),
     (20_000, 8, 8, 8, 10.0),
     (100_000, 8, 8, 16, 16.0),
-    (100_000, 8, 16, 20, 20.0),
-    (500_000, 8, 8, 8, 20.0),
+    (100_000, 8, 16, 20, 18.0),
+    (500_000, 8, 8, 8, 18.0),
 ]
 """N, D, I, R, and seconds that each solver may take."""
 
