@@ -21,7 +21,7 @@ STYLE = {
 OURS, PAPER = "#1b5e9e", "#999999"
 AXES = [("N", "streamed"), ("I", "in memory"), ("R", "in memory"), ("D", "in memory")]
 NAMES = {"N": "rows N", "I": "basis functions I", "R": "rank R", "D": "columns D"}
-COLOURS = [OURS, "#c44e52", "#dd8452", "#55a868", "#8172b3"]
+COLOURS = [OURS, "#c44e52", "#dd8452", "#55a868", "#8172b3", "#937860", "#da8bc3"]
 
 
 def scaling(rows: list[dict[str, Any]], path: Path) -> None:
@@ -62,7 +62,7 @@ def peers(rows: list[dict[str, Any]], path: Path) -> None:
             found = [r for r in rows if r["system"] == system and "nll" in r]
             x = [r["N"] for r in found]
             look: dict[str, Any] = {"color": colour, "marker": "o", "label": system}
-            look["linewidth"] = 2.5 if system == "tensorlace" else 1.2
+            look["linewidth"] = 2.5 if system.startswith("tensorlace") else 1.2
             time.plot(x, [r["fit_s"] for r in found], **look)
             nll.plot(x, [r["nll"] for r in found], **look)
         sizes = sorted({r["N"] for r in rows})

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.record import isolated, rounded, save
 
 SEED, D, SWEEPS, BETA, GAMMA = 0, 8, 10, 1.0, 1e-2
-SIZES = [(8, 8), (16, 20)]
+SIZES = [(8, 8), (16, 20), (40, 20)]
 SYSTEMS = ("tensorlace", "tnkm")
 
 

@@ -114,6 +114,33 @@ def test_no_bit_of_a_row_depends_on_its_neighbours(n):
     np.testing.assert_array_equal(network.response(X[::-1][:, :])[::-1], f)
 
 
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
+def test_no_variance_depends_on_its_neighbours(n):
+    machine = fitted(rank=7).machines_[0]
+    network = COMPILED.network(machine.columns, machine.fit.cores)
+    (part,), d = machine._core_variances, machine.fit.bayesian_cores[0]
+    X, _ = table(200, seed=1)
+    f, variance = network.variance(X, d, part.B, part.bound)
+    np.testing.assert_array_equal(f, network.response(X))
+    _, some = network.variance(X[-n:], d, part.B, part.bound)
+    np.testing.assert_array_equal(some, variance[-n:])
+    assert np.all(variance > 0)
+
+
+def test_variances_that_cancelled_are_sums_of_squares(monkeypatch):
+    """With a bound of half the typical size some rows are too small for it, and some are not."""
+    machine, (X, _) = fitted().machines_[0], table(200, seed=1)
+    network = COMPILED.network(machine.columns, machine.fit.cores)
+    (part,), d = machine._core_variances, machine.fit.bayesian_cores[0]
+    expected = machine.linearized(X).epistemic_std
+    _, Z, _ = network.environment(X, d)
+    share = (expected / machine.target.scale / np.abs(Z).sum(axis=0)) ** 2
+    monkeypatch.setitem(part.__dict__, "bound", float(np.median(share)))
+    lost = np.isnan(network.variance(X, d, part.B, part.bound)[1])
+    np.testing.assert_array_equal(lost, share < np.median(share))
+    assert error(machine.linearized(X, 1, COMPILED).epistemic_std, expected) < 1e-12
+
+
 def test_threads_give_the_same_bits():
     model, (X, _) = fitted(engine="compiled"), table(9000, seed=1)
     one = model.predict(X, return_std=True)

@@ -66,10 +66,13 @@ def test_padding_adds_nothing(S):
     np.testing.assert_array_equal(out[:, S:], 0.0)
 
 
-def test_pair_products_are_the_upper_triangle():
-    Z = np.random.default_rng(0).standard_normal((4, 6))
-    pairs = [Z[r] * Z[q] for r in range(4) for q in range(r, 4)]
-    np.testing.assert_array_equal(pair_products(Z), pairs)
+@pytest.mark.parametrize("R", [1, 2, 3, 4, 7, 16])
+def test_moments_are_those_of_the_upper_triangle(R):
+    rng = np.random.default_rng(0)
+    Z, one_row_each = rng.standard_normal((R, 8)), np.eye(8)
+    pairs = [Z[r] * Z[q] for r in range(R) for q in range(r, R)]
+    np.testing.assert_array_equal(moments(one_row_each, Z), pairs)
+    assert sorted(map(tuple, pair_products(Z))) == sorted(map(tuple, pairs))
 
 
 def test_the_design_matrix_is_never_formed(monkeypatch):

@@ -110,9 +110,10 @@ _GAUSS_NEWTON_WORK, _GAUSS_NEWTON_SIZE = 2e10, 3000
 """Multiplications per dense step, and size of its system, up to which `solver="auto"` goes for a
 small gradient; beyond, for the sweeps of ALS, which come within a percent first."""
 
-_MATRIX_FREE_ROWS = 20_000
-"""Rows from which the former is the matrix-free solver instead of dense Gauss-Newton: with 20,000
-rows it ended lower in the same time (`results/bench/passes.json`, one problem)."""
+_MATRIX_FREE_ROWS = 5_000
+"""Rows from which the former is the matrix-free solver instead of dense Gauss-Newton: with 8,000
+rows or more it ends lower in a fraction of the time (`results/bench/passes.json`). With fewer, a
+dense step is cheap and where it ends is as often the better place."""
 
 _GROW_FROM_ROWS, _GROW_FROM_TIMES = 50_000, 8
 """Rows, also in units of the first stage, from which `grow_rows="auto"` begins on a part."""

@@ -29,6 +29,14 @@ class Network(ABC):
         None if the rows are better left to NumPy; otherwise no value is a novel one.
         """
 
+    @abstractmethod
+    def variance(self, X: Array, d: int, B: Array, bound: float) -> tuple[Array, Array] | None:
+        """Response (n,) to the same bits, and variance (n,) if core ``d`` alone is uncertain.
+
+        ``B`` is that of `variances.CoreVariance`. A variance below ``bound`` times the square of
+        the sum of the absolute environment is NaN. None as for `environment`.
+        """
+
 
 class Engine(ABC):
     """Arithmetic on a block of rows.

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
 
 from tensorlace.bases.basis import Array
 
@@ -29,15 +30,33 @@ def block_rows(rank: int) -> int:
 
 
 def pair_products(Z: Array) -> Array:
-    """All products ``z_r z_p`` with r ≤ p, (R(R+1)/2, n), from an environment ``Z`` (R, n)."""
+    """All products of two rows of an environment ``Z`` (R, n), (R(R+1)/2, n), by distance.
+
+    First the squares, then row r times row r + 1 for all r, the first row following the last, and
+    so on up to rows R/2 apart. So two calls do, during which other threads can work.
+    """
     R, n = Z.shape
+    full = (R + 1) // 2  # distances that each row has; if R is even, R/2 is met from both ends
     W = np.empty((R * (R + 1) // 2, n), dtype=Z.dtype)
-    start = 0
-    for r in range(R):
-        stop = start + R - r
-        np.multiply(Z[r], Z[r:], out=W[start:stop])
-        start = stop
+    twice = np.concatenate([Z, Z[: full - 1]])
+    shifted = as_strided(twice, (full, R, n), (twice.strides[0], *twice.strides), writeable=False)
+    np.multiply(Z, shifted, out=W[: full * R].reshape(full, R, n))
+    if R % 2 == 0:
+        np.multiply(Z[:full], Z[full:], out=W[full * R :])
     return W
+
+
+@lru_cache(maxsize=64)
+def _by_distance(rank: int) -> npt.NDArray[np.intp]:
+    """Where `pair_products` has the pairs r ≤ p, row by row of the upper triangle."""
+    r, p = np.triu_indices(rank)
+    near = p - r < (rank + 1) // 2
+    far = (r + rank - p) % rank  # the way round the end
+    same = 2 * (p - r) == rank
+    index = np.where(near, (p - r) * rank + r, far * rank + p)
+    index[same] = (rank + 1) // 2 * rank + r[same]
+    index.setflags(write=False)
+    return index
 
 
 def padded(psi: Array, dtype: npt.DTypeLike = np.float64) -> Array:
@@ -50,8 +69,9 @@ def padded(psi: Array, dtype: npt.DTypeLike = np.float64) -> Array:
 
 
 def moments(psi: Array, Z: Array) -> Array:
-    """``M`` (R(R+1)/2, S') of a block, from padded ``psi`` (n, S') and ``Z`` (R, n)."""
-    return pair_products(Z) @ psi
+    """``M`` (R(R+1)/2, S') of a block, pairs r ≤ p: padded ``psi`` (n, S') and ``Z`` (R, n)."""
+    M: Array = (pair_products(Z) @ psi).take(_by_distance(len(Z)), axis=0)
+    return M
 
 
 @lru_cache(maxsize=64)

@@ -202,12 +202,17 @@ class KernelMachine:
         parts = self._core_variances
         if parts is None or len(parts) > 1:
             return None
-        d = self.fit.bayesian_cores[0]
-        found = network.environment(X, d)
-        if found is None:
-            return None
-        mean, Z, u = found
-        return mean, parts[0](Z, self.columns.columns[d].phi(u), u)
+        d, part = self.fit.bayesian_cores[0], parts[0]
+        if part.B is None:
+            found = network.environment(X, d)
+            if found is None:
+                return None
+            mean, Z, u = found
+            return mean, part.squares(Z, self.columns.columns[d].phi(u))
+        moments = network.variance(X, d, part.B, part.bound)
+        if moments is not None and (lost := np.flatnonzero(np.isnan(moments[1]))).size:
+            moments[1][lost] = self._moments_by_core(self.columns.variables(X[lost]))[1]
+        return moments
 
     def _response_and_environment(self, u: Array, d: int, phi: Array) -> tuple[Array, Array]:
         """Response (n,), to the bits of `_response`, and environment (R, n) of one core."""

@@ -1,6 +1,7 @@
 """Variance of the response where only one core is uncertain, without its Jacobian."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Self, final
 
@@ -51,10 +52,20 @@ class CoreVariance:
         B = covariance[r, p].reshape(-1, I * I) @ basis.closure().reshape(I * I, S)
         return cls(root, basis, B * np.where(r == p, 1.0, 2.0)[:, None])
 
+    @cached_property
+    def bound(self) -> float:
+        """Relative to ``(Σ_r |z_r|)²``, where too many digits cancelled if no |ψ| is above 1."""
+        largest = 0.0 if self.B is None else np.abs(self.B).sum(axis=1).max()
+        return float(np.finfo(float).eps * largest / _LOST_DIGITS)
+
+    def squares(self, Z: Array, phi: Array) -> Array:
+        """Variances (n,) as sums of squares."""
+        return self.root.quad(design(Z, phi))
+
     def __call__(self, Z: Array, phi: Array, u: Array) -> Array:
         """Variances (n,) from ``Z`` (R, n), ``phi`` (I, n) and the variable ``u`` (n,)."""
         if self.B is None:
-            return self.root.quad(design(Z, phi))
+            return self.squares(Z, phi)
         novel = self.basis.novel(u)
         psi = self.basis.psi(np.where(novel, 0.0, u))
         T = self.B @ psi
@@ -63,11 +74,10 @@ class CoreVariance:
             stop = start + len(Z) - r
             variance += z * np.einsum("pn,pn->n", Z[r:], T[start:stop])
             start = stop
-        largest = np.abs(self.B).sum(axis=1).max() * np.abs(psi).max(axis=0)
-        rounding = np.finfo(float).eps * largest * np.abs(Z).sum(axis=0) ** 2
-        lost = np.flatnonzero((variance * _LOST_DIGITS < rounding) | novel)
+        least = self.bound * np.abs(psi).max(axis=0) * np.abs(Z).sum(axis=0) ** 2
+        lost = np.flatnonzero((variance < least) | novel)
         if lost.size:
-            variance[lost] = self.root.quad(design(Z[:, lost], phi[:, lost]))
+            variance[lost] = self.squares(Z[:, lost], phi[:, lost])
         return variance
 
 

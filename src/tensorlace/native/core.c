@@ -7,6 +7,7 @@
 #ifndef REAL
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #if defined(__AVX512F__)

@@ -3,6 +3,8 @@
  * A chunk is always full: rows that are not there repeat the first one. So no bit of a row depends
  * on the rows beside it. */
 #define ROW_LANES ((long)(VECTOR_BYTES / sizeof(double)))
+#define ALIGNED __attribute__((aligned(64)))
+#define WIDE_ROWS (REGISTERS / 6)
 #define AT(p) (*(vec_double *)(p))
 
 /* One knot of a distribution function; to the next one it is a straight line. */
@@ -93,24 +95,30 @@ OPAQUE void waves(const double *u, const double *a, long I, double *phi) {
     }
 }
 
+/* sum (rows, WIDE_ROWS vectors) = V phi, for the rows of the table from k on. */
+INLINE void tile(const double *V, const double *phi, long I, long k, vec_double *sum,
+                 const int rows) {
+#pragma GCC unroll 16
+    for (int j = 0; j < WIDE_ROWS * rows; j++) sum[j] = (vec_double){0};
+    for (long i = 0; i < I; i++) {
+        const double *p = phi + i * CHUNK_ROWS + k;
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+            for (int v = 0; v < WIDE_ROWS; v++)
+                sum[WIDE_ROWS * r + v] += *(const vec_double *)(p + v * ROW_LANES) * V[r * I + i];
+    }
+}
+
 /* P (rows, CHUNK_ROWS) *= V phi, and the same for E unless it is NULL. */
 INLINE void multiply_in(const double *V, const double *phi, long I, double *P, double *E,
                         const int rows) {
-    for (long k = 0; k < CHUNK_ROWS; k += 2 * ROW_LANES) {
-        vec_double sum[8];
-#pragma GCC unroll 8
-        for (int j = 0; j < 2 * rows; j++) sum[j] = (vec_double){0};
-        for (long i = 0; i < I; i++) {
-            const double *p = phi + i * CHUNK_ROWS + k;
-#pragma GCC unroll 4
-            for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
-                for (int v = 0; v < 2; v++)
-                    sum[2 * r + v] += *(const vec_double *)(p + v * ROW_LANES) * V[r * I + i];
-        }
-#pragma GCC unroll 8
-        for (int j = 0; j < 2 * rows; j++) {
-            const long to = (j / 2) * CHUNK_ROWS + k + (j % 2) * ROW_LANES;
+    for (long k = 0; k < CHUNK_ROWS; k += WIDE_ROWS * ROW_LANES) {
+        vec_double sum[4 * WIDE_ROWS];
+        tile(V, phi, I, k, sum, rows);
+#pragma GCC unroll 16
+        for (int j = 0; j < WIDE_ROWS * rows; j++) {
+            const long to = (j / WIDE_ROWS) * CHUNK_ROWS + k + (j % WIDE_ROWS) * ROW_LANES;
             AT(P + to) *= sum[j];
             if (E) AT(E + to) *= sum[j];
         }
@@ -125,16 +133,75 @@ OPAQUE void multiply_all(const double *V, const double *phi, long R, long I, dou
         multiply_in(V + r * I, phi, I, P + r * CHUNK_ROWS, E ? E + r * CHUNK_ROWS : NULL, 1);
 }
 
-/* f (n) of n rows X (n, D); unless Z is NULL, also the product Z (R, n) of all factors but one.
+/* sum (CHUNK_ROWS) += z_r z_p times B psi, for some pairs r, p = q of rows of E. */
+INLINE void pairs_in(const double *B, const double *psi, long S, const double *E, const long *r,
+                     const long *q, double *sum, const int pairs) {
+    for (long k = 0; k < CHUNK_ROWS; k += WIDE_ROWS * ROW_LANES) {
+        vec_double t[4 * WIDE_ROWS];
+        tile(B, psi, S, k, t, pairs);
+#pragma GCC unroll 4
+        for (int v = 0; v < WIDE_ROWS; v++) {
+            const long to = k + v * ROW_LANES;
+            vec_double total = AT(sum + to);
+#pragma GCC unroll 4
+            for (int j = 0; j < pairs; j++) {
+                const double *a = E + r[j] * CHUNK_ROWS + to, *b = E + q[j] * CHUNK_ROWS + to;
+                total += *(const vec_double *)a * *(const vec_double *)b * t[WIDE_ROWS * j + v];
+            }
+            AT(sum + to) = total;
+        }
+    }
+}
+
+/* sum (CHUNK_ROWS) of z_r z_p B_rp psi over pairs r <= p, from E (R, CHUNK_ROWS) and
+ * psi (S, CHUNK_ROWS); NaN where it is below `bound` times the square of the sum of |z|. */
+OPAQUE void quadratic(const double *B, const double *psi, long R, long S, const double *E,
+                      double bound, double *sum) {
+    long r[4], q[4], next_r = 0, next_q = 0, held = 0;
+    const long total = R * (R + 1) / 2;
+    double size[CHUNK_ROWS] = {0};
+    for (long k = 0; k < CHUNK_ROWS; k++) sum[k] = 0;
+    for (long pair = 0; pair < total; pair++) {
+        r[held] = next_r;
+        q[held++] = next_q;
+        if (++next_q == R) next_q = ++next_r;
+        if (held == 4) {
+            pairs_in(B + (pair - 3) * S, psi, S, E, r, q, sum, 4);
+            held = 0;
+        }
+    }
+    for (long j = 0; j < held; j++)
+        pairs_in(B + (total - held + j) * S, psi, S, E, r + j, q + j, sum, 1);
+    for (long j = 0; j < R; j++)
+        for (long k = 0; k < CHUNK_ROWS; k++) size[k] += __builtin_fabs(E[j * CHUNK_ROWS + k]);
+    for (long k = 0; k < CHUNK_ROWS; k++)
+        if (!(sum[k] >= bound * (size[k] * size[k]))) sum[k] = __builtin_nan("");
+}
+
+/* What is wanted beside the response: for the column left_out, if not NULL, the product
+ * Z (R, n) of all other factors, or the variance (n) from B (R(R+1)/2, S), see `quadratic`;
+ * ones (S) are the amplitudes of psi. */
+typedef struct {
+    long left_out;
+    double *Z, *variance;
+    const double *B, *ones;
+    long S;
+    double bound;
+} extra;
+
+/* f (n) of n rows X (n, D), and what is wanted beside it.
  * With an additive part cores have one row more, whose values are added to f. `work` holds
- * (most functions + 2 R) CHUNK_ROWS numbers. Returns 1 if a value that is used is not finite. */
+ * (most functions + 2 R + S) CHUNK_ROWS numbers, and 7 so that they can begin with a line of cache.
+ * Returns 1 if a value that is used is not finite. */
 long network(const column *columns, const double *X, long D, long n, long R, long additive,
-             long left_out, double *work, double *f, double *Z) {
-    double *P = work, *E = P + R * CHUNK_ROWS, *phi = E + R * CHUNK_ROWS;
+             double *work, double *f, const extra *x) {
+    double *P = work + (-(uintptr_t)work % 64) / sizeof(double), *E = P + R * CHUNK_ROWS;
+    double *psi = E + R * CHUNK_ROWS, *phi = psi + x->S * CHUNK_ROWS;
+    const int surrounded = x->Z || x->variance;
     long odd = 0;
     for (long start = 0; start < n; start += CHUNK_ROWS) {
         const long m = n - start < CHUNK_ROWS ? n - start : CHUNK_ROWS;
-        double u[CHUNK_ROWS], sum[CHUNK_ROWS] = {0};
+        ALIGNED double u[CHUNK_ROWS], sum[CHUNK_ROWS] = {0};
         for (long k = 0; k < R * CHUNK_ROWS; k++) P[k] = E[k] = 1;
         for (long d = 0; d < D; d++) {
             const column *c = columns + d;
@@ -146,8 +213,9 @@ long network(const column *columns, const double *X, long D, long n, long R, lon
             else {
                 odd |= warp(c, X + start * D + d, D, m, u);
                 waves(u, c->amplitude, I, phi);
+                if (x->variance && d == x->left_out) waves(u, x->ones, x->S, psi);
             }
-            multiply_all(c->core, phi, R, I, P, Z && d != left_out ? E : NULL);
+            multiply_all(c->core, phi, R, I, P, surrounded && d != x->left_out ? E : NULL);
             if (additive)
                 for (long i = 0; i < I; i++)
                     for (long k = 0; k < CHUNK_ROWS; k++)
@@ -156,9 +224,13 @@ long network(const column *columns, const double *X, long D, long n, long R, lon
         for (long r = 0; r < R; r++)
             for (long k = 0; k < CHUNK_ROWS; k++) sum[k] += P[r * CHUNK_ROWS + k];
         memcpy(f + start, sum, sizeof(double) * m);
-        if (Z)
+        if (x->Z)
             for (long r = 0; r < R; r++)
-                memcpy(Z + r * n + start, E + r * CHUNK_ROWS, sizeof(double) * m);
+                memcpy(x->Z + r * n + start, E + r * CHUNK_ROWS, sizeof(double) * m);
+        if (x->variance) {
+            quadratic(x->B, psi, R, x->S, E, x->bound, sum);
+            memcpy(x->variance + start, sum, sizeof(double) * m);
+        }
     }
     return odd;
 }

@@ -3,7 +3,7 @@
 import ctypes
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Self, final
 
 import numpy as np
@@ -38,7 +38,19 @@ class _Column(ctypes.Structure):
 
 
 @final
-@dataclass(frozen=True)
+class _Extra(ctypes.Structure):
+    """The struct of network.c."""
+
+    _fields_ = [
+        ("left_out", ctypes.c_long),
+        *((name, ctypes.c_void_p) for name in ("Z", "variance", "B", "ones")),
+        ("S", ctypes.c_long),
+        ("bound", ctypes.c_double),
+    ]
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class CompiledNetwork(Network):
     """Columns of numbers with cosines are warped in C; NumPy makes the features of all others.
 
@@ -72,25 +84,46 @@ class CompiledNetwork(Network):
 
     def response(self, X: Array) -> Array | None:
         """One call."""
-        return self._run(self.columns.inputs(X), -1, None)
+        return self._run(self.columns.inputs(X), _Extra(left_out=-1))
 
     def environment(self, X: Array, d: int) -> tuple[Array, Array, Array] | None:
         """One call, if all columns are warped in C."""
-        if not all("amplitude" in part for part in self.parts):
+        if not self._whole:
             return None
         X, Z = self.columns.inputs(X), np.empty((self.rank, len(X)))
-        f = self._run(X, d, Z)
+        f = self._run(X, _Extra(left_out=d, Z=Z.ctypes.data))
         return None if f is None else (f, Z, self.columns.columns[d].variable(X[:, d]))
 
-    def _run(self, X: Array, left_out: int, Z: Array | None) -> Array | None:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        kept = [self._filled(d, X[:, d]) for d in range(len(self.parts))]
-        structs = (_Column * len(kept))(*(_struct(part) for part in kept))
-        most = max(self.columns.sizes)
-        work, f = np.empty((most + 2 * self.rank) * _CHUNK_ROWS), np.empty(len(X))
-        size = (len(kept), len(X), self.rank, self.additive, left_out)
-        arrays = (work.ctypes.data, f.ctypes.data, None if Z is None else Z.ctypes.data)
-        odd = _routine()(structs, X.ctypes.data, *size, *arrays)
+    def variance(self, X: Array, d: int, B: Array, bound: float) -> tuple[Array, Array] | None:
+        """One call, if all columns are warped in C."""
+        if not self._whole:
+            return None
+        out, ones = np.empty(len(X)), np.ones(B.shape[1])
+        pointers = {"variance": out, "B": np.ascontiguousarray(B), "ones": ones}
+        where = {name: array.ctypes.data for name, array in pointers.items()}
+        extra = _Extra(left_out=d, S=len(ones), bound=bound, **where)
+        f = self._run(self.columns.inputs(X), extra)
+        return None if f is None else (f, out)
+
+    @cached_property
+    def _whole(self) -> bool:
+        return all("amplitude" in part for part in self.parts)
+
+    @cached_property
+    def _structs(self) -> Any:
+        """All columns for C; for those that it does not warp, features are missing yet."""
+        return (_Column * len(self.parts))(*map(_struct, self.parts))
+
+    def _run(self, X: Array, extra: _Extra) -> Array | None:
+        X, structs = np.ascontiguousarray(X, dtype=np.float64), self._structs
+        if not self._whole:
+            kept = [self._filled(d, X[:, d]) for d in range(len(self.parts))]
+            structs = (_Column * len(kept))(*map(_struct, kept))
+        numbers = (max(self.columns.sizes) + 2 * self.rank + extra.S) * _CHUNK_ROWS + 7
+        work, f = np.empty(numbers), np.empty(len(X))
+        size = (len(structs), len(X), self.rank, self.additive)
+        pointers = (work.ctypes.data, f.ctypes.data, ctypes.byref(extra))
+        odd = _routine()(structs, X.ctypes.data, *size, *pointers)
         return None if odd else f
 
     def _filled(self, d: int, x: Array) -> dict[str, Any]:
@@ -133,5 +166,6 @@ def _routine() -> Any:
     routine = library().network
     pointer, size = ctypes.c_void_p, ctypes.c_long
     routine.restype = size
-    routine.argtypes = [ctypes.POINTER(_Column), pointer, *[size] * 5, *[pointer] * 3]
+    columns, extra = ctypes.POINTER(_Column), ctypes.POINTER(_Extra)
+    routine.argtypes = [columns, pointer, *[size] * 4, *[pointer] * 2, extra]
     return routine
