@@ -86,7 +86,8 @@ def test_compact_models_are_models(model, tmp_path):
         np.testing.assert_array_equal(a.std, b.std)
     assert n_bytes(again) == n_bytes(small)
     sizes = [(tmp_path / name).stat().st_size for name in ("small.tlace", "full.tlace")]
-    assert sizes[0] < sizes[1] / 2
+    # files keep doubles, and of a full model half of each triangle: less is saved than on a page
+    assert sizes[0] < 0.7 * sizes[1]
     np.testing.assert_array_equal(small.relevance_, model.relevance_)
     assert len(small.partial_effects(0)) == 50
     assert model._background is not small._background

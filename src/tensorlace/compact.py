@@ -130,7 +130,7 @@ def compact(model: Any, max_bytes: int = 1 << 20) -> Any:
     >>> model = TNKMRegressor(rank=6, n_basis=8, random_state=0).fit(X, np.sin(9 * X[:, 0]))
     >>> small = compact(model, 20_000)
     >>> n_bytes(model) // 1000, n_bytes(small) <= 20_000
-    (65, True)
+    (25, True)
     >>> deviation(small.predict_dist(X), model.predict_dist(X)).largest_std < 0.01
     True
     """
