@@ -6,6 +6,7 @@ from copy import copy
 from dataclasses import replace
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.record import best_of, rounded, save
 from tensorlace import TNKMRegressor
@@ -29,9 +30,11 @@ def moved(machine: KernelMachine, deviation: Array) -> Cores:
     return (*others, last + deviation.reshape(last.shape))
 
 
-def measured(model: TNKMRegressor, X: Array, engine: str, rng: np.random.Generator) -> dict:
-    """Seconds of each kind of prediction by one engine."""
-    model = copy(model).set_params(engine=engine)
+def measured(
+    model: TNKMRegressor, joint: TNKMRegressor, X: Array, engine: str, rng: np.random.Generator
+) -> dict:
+    """Seconds of each kind of prediction by one engine; ``joint`` has all cores uncertain."""
+    model, joint = (copy(m).set_params(engine=engine) for m in (model, joint))
     sampler = copy(model).set_params(predictive="sampled", n_draws=DRAWS)
     machine = model.machines_[0]
     deviations = machine.fit.posterior.sample(rng, DRAWS)
@@ -39,17 +42,21 @@ def measured(model: TNKMRegressor, X: Array, engine: str, rng: np.random.Generat
         replace(machine, fit=replace(machine.fit, cores=moved(machine, deviation)))
         for deviation in deviations.T
     ]
-    mean, both, samples, draws, one_by_one = best_of(
+    mean, both, joint_mean, joint_both, samples, draws, one_by_one = best_of(
         5,
         lambda: model.predict(X),
         lambda: model.predict(X, return_std=True),
+        lambda: joint.predict(X),
+        lambda: joint.predict(X, return_std=True),
         lambda: sampler.predict(X, return_std=True),
         lambda: model.sample_y(X, DRAWS),
         lambda: np.std([network.mean(X, 2, ENGINES[engine]) for network in networks], axis=0),
     )
     print(
         f"{engine}, {len(X)} rows: mean {mean * 1e3:.1f} ms, mean and std {both * 1e3:.1f} ms "
-        f"(× {both / mean:.2f}), {DRAWS} samples {samples * 1e3:.1f} ms (× {samples / both:.2f}), "
+        f"(× {both / mean:.2f}), all cores {joint_both * 1e3:.1f} ms "
+        f"(× {joint_both / joint_mean:.2f}), "
+        f"{DRAWS} samples {samples * 1e3:.1f} ms (× {samples / both:.2f}), "
         f"sample_y {draws * 1e3:.1f} ms (× {draws / both:.2f}), "
         f"{DRAWS} networks one by one {one_by_one * 1e3:.1f} ms (× {one_by_one / both:.2f})"
     )
@@ -62,6 +69,8 @@ def measured(model: TNKMRegressor, X: Array, engine: str, rng: np.random.Generat
         "draws": DRAWS,
         "mean_s": mean,
         "mean_and_std_s": both,
+        "joint_mean_s": joint_mean,
+        "joint_mean_and_std_s": joint_both,
         "samples_s": samples,
         "draws_s": draws,
         "networks_s": one_by_one,
@@ -76,10 +85,13 @@ def main() -> None:
     model = TNKMRegressor(
         rank=R, n_basis=I, solver="als", curvature="last", core=-1, max_sweeps=20, random_state=SEED
     )
+    joint = clone(model).set_params(curvature="ggn")
+    trained = table(5_000, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # twenty sweeps need not be enough here
-        model.fit(*table(5_000, rng))
+        model.fit(*trained)
+        joint.fit(*trained)
     X, _ = table(options.rows, rng)
-    rows = [measured(model, X, engine, rng) for engine in ENGINES]
+    rows = [measured(model, joint, X, engine, rng) for engine in ENGINES]
     given = () if options.rows == parser.get_default("rows") else (f"--rows {options.rows}",)
     save("predict", SEED, [rounded(row) for row in rows], ("numpy", "scipy"), given)
