@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 
 from tensorlace import InputError, MisspecificationWarning, Mixture, Normal, TNKMRegressor
 from tensorlace.calibration import Calibrates, Calibration
@@ -140,9 +140,7 @@ def test_intervals_are_nested_quantiles_and_far_errors_stay_finite():
 
 
 def test_as_mapie_does():
-    conformity = pytest.importorskip("mapie.conformity_scores")
-    regression = pytest.importorskip("mapie.regression")
-    from sklearn.base import BaseEstimator, RegressorMixin
+    from mapie import conformity_scores, regression
 
     class Mean(RegressorMixin, BaseEstimator):
         def fit(self, X, y):
@@ -157,7 +155,7 @@ def test_as_mapie_does():
     other = regression.SplitConformalRegressor(
         estimator=Mean().fit(X, y),
         confidence_level=[0.5, 0.8, 0.9],
-        conformity_score=conformity.AbsoluteConformityScore(sym=False),
+        conformity_score=conformity_scores.AbsoluteConformityScore(sym=False),
         prefit=True,
     ).conformalize(X, y)
     theirs = other.predict_interval(new)[1]
