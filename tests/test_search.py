@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from oracles import error
-from tensorlace import TNKMRegressor
+from tensorlace import TNKMRegressor, metrics
 from tensorlace.candidates import Width, cost, enlarged, plan
 from tensorlace.errors import InputError
 from tensorlace.rotation import Rotation, Scatter
@@ -77,6 +77,15 @@ def test_hold_out_on_more_rows():
     model = auto(n_members=4).fit(X, y)
     assert np.all(np.isfinite(model.search_results_["held_out_log_score"]))
     assert len(model.machines_) <= 4
+
+
+def test_many_rows_are_covered_as_they_should_be():
+    """Final members have seen more rows than those that the noise was chosen with."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (8000, 3))
+    y = np.sin(9 * X[:, 0]) * np.cos(5 * X[:, 1]) + 0.02 * rng.standard_t(5, 8000)
+    dist = auto(n_jobs=1).fit(X[:4000], y[:4000]).predict_dist(X[4000:])
+    assert metrics.calibration_error(y[4000:], dist) < 0.04
 
 
 def test_what_the_user_gives_is_kept():

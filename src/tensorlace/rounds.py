@@ -72,6 +72,7 @@ class Runner:
         self.task, self.trials, self.width, self.expired = task, trials, width, expired
         self.tried: list[Trial] = []
         self.scores: dict[int, float] = {}
+        self._seen: dict[int, set[Candidate]] = {}
         self._seeds = np.random.default_rng(task.seed)
         self._number, self._spent, self._lock = count(1), 0.0, Lock()
 
@@ -85,8 +86,9 @@ class Runner:
     ) -> list[Trial]:
         """Try those that have not been tried on these rows."""
         trials = trials or self.trials
-        seen = {t.candidate for t in self.tried} if trials is self.trials else set()
+        seen = self._seen.setdefault(id(trials), set())
         new = [c for c in self.task.distinct(candidates) if c not in seen]
+        seen.update(new)
         seeds = self._seeds.integers(2**31, size=len(new)).tolist()
 
         found = trials.run(new, seeds, self.task.threads, self._done, self.expired)
@@ -156,7 +158,7 @@ def held_out(run: Runner) -> list[Trial]:
         larger = enlarged(_styles(run.best(tried), 2), STEPWISE)
         if run.best(tried)[0] not in new:
             break
-    return tried
+    return tried or first  # the clock may have stopped all but the first
 
 
 def _styles(best: Sequence[Trial], most: int) -> list[Candidate]:

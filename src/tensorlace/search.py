@@ -26,9 +26,11 @@ from tensorlace.candidates import (
 from tensorlace.errors import TimeBudgetWarning
 from tensorlace.fitting import fit_machines
 from tensorlace.machines import KernelMachine
+from tensorlace.metrics import calibration_error
 from tensorlace.mixtures import Ensemble, Found
 from tensorlace.noise import GAUSSIAN, Noise, with_noise
 from tensorlace.noise_choice import Residuals, choose_noise
+from tensorlace.predictive import Distribution
 from tensorlace.pruning import prune
 from tensorlace.rounds import Runner, Task, cross_validated, held_out
 from tensorlace.sources import ArraySource, RowSource
@@ -71,6 +73,10 @@ _NOISE_NETWORK = Candidate(2, 5, "mixed", "column_order", 0.3, True, False)
 _FARTHEST = 0.5
 """Smallest share of the rows from which errors are extrapolated: as far as was looked back."""
 
+_SCALES = tuple(0.05 * k for k in range(10, 31))
+_NATS = 0.01
+"""Scales of all standard deviations, and log score that right coverage may cost."""
+
 _OVERSHOOT, _GRACE = 4.0, 60.0
 """The clock stops a search that takes so many times its budget, and a minute."""
 
@@ -112,6 +118,8 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     seeds = [t.seed for t in members]
     machines = _final(task, table, [t.candidate for t in members], seeds, begins)
     ensemble = Ensemble(machines, weights[chosen], sharp=True, noise=noise)
+    if noises and not few:
+        ensemble = replace(ensemble, noise=_anchored(ensemble, trials, dist))
     shares = {id(tried[k]): float(weights[k]) for k in chosen}
     return Found(ensemble, run.results(shares), noises, (dist, *trials.targets))
 
@@ -199,6 +207,25 @@ def _yet_to_learn(run: Runner, best: Trial, n_rows: int) -> float:
     power = min(max(float(np.average(fall, weights=weight)) / np.log(2.0), 0.0), 1.0)
     share = float(np.mean([train.sum() for train, _ in trials.parts])) / n_rows
     return float(max(share, _FARTHEST) ** power)
+
+
+def _anchored(ensemble: Ensemble, trials: Trials, dist: Distribution) -> Noise:
+    """Noise with which the final members are as wide as the trials, less what is yet to learn.
+
+    They see more rows and find a noise of their own there, so that part of the shrinking has
+    happened already. With thousands of rows it matters little that they have seen the rows asked,
+    and their coverage is known well enough to have a say beside the log score.
+    """
+    y, weight = trials.targets
+    plain = replace(ensemble, noise=replace(ensemble.noise, shrink=1.0))
+    stds = plain.dist(trials.sample.X[trials.held]).std
+    ratio = float(np.exp(np.average(np.log(dist.std) - np.log(stds), weights=weight)))
+    scaled = [with_noise(dist, Noise(shrink=k), np.zeros(len(y))) for k in _SCALES]
+    scores = [np.average(d.logpdf(y), weights=weight) for d in scaled]
+    errors = [calibration_error(y, d, sample_weight=weight) for d in scaled]
+    allowed = np.asarray(scores) >= max(scores) - _NATS
+    scale = _SCALES[int(np.argmin(np.where(allowed, errors, np.inf)))]
+    return replace(ensemble.noise, shrink=ensemble.noise.shrink * ratio * scale)
 
 
 def _final(
