@@ -70,8 +70,8 @@ _WRONG = 2.0
 
 _NOISE_FROM = 40
 _NOISE_NETWORK = Candidate(2, 5, "mixed", "column_order", 0.3, True, False)
-_FARTHEST = 0.5
-"""Smallest share of the rows from which errors are extrapolated: as far as was looked back."""
+_FARTHEST = 0.7
+"""Smallest share of the rows from which errors are extrapolated: half as far as was looked back."""
 
 _SCALES = tuple(0.05 * k for k in range(10, 31))
 _NATS = 0.01
