@@ -1,9 +1,9 @@
 """End to end beside other probabilistic regressors: seconds, accuracy and calibration.
 
 Smooth data with noise of standard deviation 0.3, tables of 500 to 50,000 rows, 2,000 rows to test
-on. Each cell is a process of its own. Rules that were set before anything was measured: a cell may
-take 120 seconds, a system that took longer is not asked again for more rows, and exact Gaussian
-processes, whose time is cubic in the rows, get at most 2,000. What was left out has a reason
+on. Each cell is a process of its own. Rules: a cell may take 120 seconds, a system that took longer
+is not asked again for more rows, and exact Gaussian processes, whose time is cubic in the rows, get
+at most 2,000. They were set after a first run had been too long. What was left out has a reason
 instead of numbers, and a run that was stopped goes on where it was. GPJax stands for the GPU-minded
 Gaussian process libraries: GPyTorch would drag several gigabytes of CUDA into a benchmark on two
 cores.
