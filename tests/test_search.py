@@ -39,6 +39,12 @@ def test_more_budget_means_more_candidates():
     assert sizes[0] < sizes[-1]
 
 
+def test_many_rows_are_offered_polynomials():
+    smooth = set(plan(2000, Width(8), 100.0, smooth=True))
+    new = smooth - set(plan(2000, Width(8), 100.0))
+    assert sum(c.basis == "legendre" and c.rank > 2 for c in new) == 4
+
+
 def test_levels_of_categories_cost():
     c = plan(1000, Width(8), 10.0)[-1]
     assert Width(2, 30).weights(c) == (c.rank + c.additive) * (2 * c.n_basis + 30)

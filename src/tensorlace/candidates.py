@@ -90,6 +90,14 @@ _STYLES: list[tuple[str, float | None, bool, bool]] = [
 ]
 """Warp, length scale, additive part, rotation: most useful first."""
 
+_SMOOTH = [
+    Candidate(8, 4, "minmax", "column_order", None, True, False, "legendre"),
+    Candidate(8, 4, "minmax", "column_order", None, True, True, "legendre"),
+    Candidate(8, 4, "minmax", "column_order", None, False, True, "legendre"),
+    Candidate(8, 5, "quantile", "column_order", None, False, False, "legendre"),
+]
+"""Polynomials, for many rows: where y is smooth, few of them do what many cosines do."""
+
 _STYLE_WEIGHT = 0.7
 _LARGEST = (40, 24)
 
@@ -99,7 +107,7 @@ TIMES = ((2.0, 1.0), (1.0, 1.6), (1.5, 1.5), (3.0, 1.0), (2.0, 2.0))
 STEPWISE = ((2.0, 0.6), (1.5, 1.0), (1.0, 1.4), (2.0, 1.0), (1.4, 1.4))
 """... steps where they are dear, also from functions to terms."""
 
-STEPS, FINAL_STEPS = 45.0, 25.0
+STEPS, FINAL_STEPS = 45, 25
 """Solver steps of a fit from nothing, and of one that begins where another ended."""
 
 _RATE = 2.2e10
@@ -124,7 +132,7 @@ def cost(c: Candidate, width: Width, n_rows: float, steps: float = STEPS) -> flo
 
 def default_budget(n_rows: float) -> float:
     """Seconds that a search may take: under a minute for hundreds of rows, minutes for many."""
-    return min(38.0 + n_rows / 150.0 if n_rows <= 2500 else n_rows / 50.0, 400.0)
+    return min(38.0 + n_rows / 150.0 if n_rows <= 2500 else n_rows / 20.0, 500.0)
 
 
 def most(n_rows: float) -> int:
@@ -132,7 +140,9 @@ def most(n_rows: float) -> int:
     return int(min(max(n_rows / 6, 6), 40))
 
 
-def plan(n_rows: float, width: Width, work: float, fits: float = 1.0) -> tuple[Candidate, ...]:
+def plan(
+    n_rows: float, width: Width, work: float, fits: float = 1.0, *, smooth: bool = False
+) -> tuple[Candidate, ...]:
     """Candidates in order of promise, as many as the work allows by the cost model.
 
     The clock has no say, so a busy machine chooses the same.
@@ -146,8 +156,13 @@ def plan(n_rows: float, width: Width, work: float, fits: float = 1.0) -> tuple[C
         Seconds of one thread.
     fits : float
         Fits per candidate.
+    smooth : bool
+        Whether polynomials in all columns are among them.
     """
-    chosen = affordable(_all(), n_rows, width, work, fits, at_least=3, share=0.12)
+    candidates = _all()
+    if smooth:
+        candidates[5:5] = _SMOOTH
+    chosen = affordable(candidates, n_rows, width, work, fits, at_least=3, share=0.12)
     return tuple(chosen[: most(n_rows)])
 
 

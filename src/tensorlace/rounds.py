@@ -20,6 +20,8 @@ FIRST_ROWS = 2000
 """Rows that the first candidates are fitted to where a part is held out."""
 
 _STYLES_KEPT, _ROUNDS = 4, 5
+_MOST_LONGER, _WORTH = 8, 0.01
+"""Trials that are fitted for longer, and nats per row for which one goes on."""
 
 
 @final
@@ -71,7 +73,6 @@ class Runner:
     ) -> None:
         self.task, self.trials, self.width, self.expired = task, trials, width, expired
         self.tried: list[Trial] = []
-        self.scores: dict[int, float] = {}
         self._seen: dict[int, set[Candidate]] = {}
         self._seeds = np.random.default_rng(task.seed)
         self._number, self._spent, self._lock = count(1), 0.0, Lock()
@@ -93,14 +94,25 @@ class Runner:
 
         found = trials.run(new, seeds, self.task.threads, self._done, self.expired)
         self.tried += found
-        y, weight = trials.targets
-        if found:
-            density = Trials.unseen(found).log_density(y)
-            for trial, score in zip(
-                found, np.average(density, axis=1, weights=weight), strict=True
-            ):
-                self.scores[id(trial)] = float(score)
         return found
+
+    def further(self, tried: Sequence[Trial]) -> list[Trial]:
+        """Go on with fits from where they ended, and keep the better of both."""
+        candidates, seeds = [t.candidate for t in tried], [t.seed for t in tried]
+        found = self.trials.run(
+            candidates, seeds, self.task.threads, self._done, self.expired, begins=tried
+        )
+        if len(found) < len(tried):  # the clock has stopped some
+            return list(tried)
+        kept = [
+            replace(new, longer=old.longer + 1, seconds=old.seconds + new.seconds)
+            if new.score > old.score + _WORTH
+            else max(old, new, key=lambda t: t.score)
+            for old, new in zip(tried, found, strict=True)
+        ]
+        longer = {id(old): t for old, t in zip(tried, kept, strict=True)}
+        self.tried = [longer.get(id(t), t) for t in self.tried]
+        return kept
 
     def _done(self, candidate: Candidate, n_rows: int) -> None:
         """Tell of a fit, and by the cost model, which part of the work is done."""
@@ -113,7 +125,7 @@ class Runner:
 
     def best(self, tried: Sequence[Trial]) -> list[Trial]:
         """Best first."""
-        return sorted(tried, key=lambda t: -self.scores[id(t)])
+        return sorted(tried, key=lambda t: -t.score)
 
     def results(self, shares: dict[int, float]) -> list[dict[str, Any]]:
         """One line per candidate, by weight in the mixture and then by score."""
@@ -122,7 +134,7 @@ class Runner:
             {
                 **vars(t.candidate),
                 "log_evidence": t.log_evidence,
-                "held_out_log_score": self.scores[id(t)],
+                "held_out_log_score": t.score,
                 "seconds": t.seconds,
                 "weight": shares.get(id(t), 0.0),
             }
@@ -140,13 +152,13 @@ def cross_validated(run: Runner, n: int) -> list[Trial]:
 
 
 def held_out(run: Runner) -> list[Trial]:
-    """Many styles on few rows, then the best of them, and larger, on many."""
+    """Many styles on few rows, then the best of them on many: larger, then fitted for longer."""
     (train, held) = run.trials.parts[0]
     small = replace(run.trials, parts=[(part_of(train, FIRST_ROWS), held)])
     n = int(train.sum())
-    first = run(plan(FIRST_ROWS, run.width, 0.15 * run.work), small)
+    first = run(plan(FIRST_ROWS, run.width, 0.15 * run.work, smooth=True), small)
     styles = _styles(run.best(first), _STYLES_KEPT)
-    left, tried = 0.5 * run.work, list[Trial]()
+    left, tried = 0.4 * run.work, list[Trial]()
     larger = [*styles[:1], *enlarged(styles, STEPWISE)]
     for number in range(_ROUNDS):  # larger and larger, as long as that is better
         chosen = affordable(larger, n, run.width, 0.5 * left, at_least=not number, share=0.5)
@@ -158,7 +170,30 @@ def held_out(run: Runner) -> list[Trial]:
         larger = enlarged(_styles(run.best(tried), 2), STEPWISE)
         if run.best(tried)[0] not in new:
             break
-    return tried or first  # the clock may have stopped all but the first
+    return _longer(run, tried, left + 0.2 * run.work, n) if tried else first
+
+
+def _longer(run: Runner, tried: list[Trial], work: float, n: int) -> list[Trial]:
+    """``tried`` with the best ones fitted for longer, as long as that helps and work is left.
+
+    Where there is next to no noise, a fit goes on improving for hundreds of steps.
+    """
+    growing = run.best(tried)
+    while growing:
+        chosen = list[Trial]()
+        for trial in growing[:_MOST_LONGER]:
+            seconds = cost(trial.candidate, run.width, n)
+            if seconds <= work:
+                chosen.append(trial)
+                work -= seconds
+        if not chosen:
+            break
+        kept = run.further(chosen)
+        longer = {id(old): new for old, new in zip(chosen, kept, strict=True)}
+        tried = [longer.get(id(t), t) for t in tried]
+        pairs = zip(chosen, kept, strict=True)
+        growing = run.best([new for old, new in pairs if new.longer > old.longer])
+    return tried
 
 
 def _styles(best: Sequence[Trial], most: int) -> list[Candidate]:

@@ -7,17 +7,18 @@ and row by row by how sure each is. Single best picks are overconfident, and so 
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from time import monotonic
-from typing import Any
+from typing import Any, Self, final
 
 import numpy as np
 
 from tensorlace.bases.basis import Array, Mask
 from tensorlace.candidates import (
     FINAL_STEPS,
+    STEPS,
     Candidate,
     Width,
     cost,
@@ -25,15 +26,15 @@ from tensorlace.candidates import (
 )
 from tensorlace.errors import TimeBudgetWarning
 from tensorlace.fitting import fit_machines
+from tensorlace.inference import Fitted
 from tensorlace.machines import KernelMachine
-from tensorlace.metrics import calibration_error
 from tensorlace.mixtures import Ensemble, Found
 from tensorlace.noise import GAUSSIAN, Noise, with_noise
 from tensorlace.noise_choice import Residuals, choose_noise
-from tensorlace.predictive import Distribution
 from tensorlace.pruning import prune
 from tensorlace.rounds import Runner, Task, cross_validated, held_out
 from tensorlace.sources import ArraySource, RowSource
+from tensorlace.spread import covering, narrower, yet_to_learn
 from tensorlace.stacking import blend, fold_numbers, greedy
 from tensorlace.streaming import Pieces
 from tensorlace.trials import (
@@ -41,7 +42,6 @@ from tensorlace.trials import (
     Trial,
     Trials,
     configured,
-    part_of,
     sample_of,
     side_by_side,
     width_of,
@@ -70,15 +70,28 @@ _WRONG = 2.0
 
 _NOISE_FROM = 40
 _NOISE_NETWORK = Candidate(2, 5, "mixed", "column_order", 0.3, True, False)
-_FARTHEST = 0.7
-"""Smallest share of the rows from which errors are extrapolated: half as far as was looked back."""
-
-_SCALES = tuple(0.05 * k for k in range(10, 31))
-_NATS = 0.01
-"""Scales of all standard deviations, and log score that right coverage may cost."""
+_MOST_LONGER = 3
+"""Times that the final steps are repeated where longer fits were better."""
 
 _OVERSHOOT, _GRACE = 4.0, 60.0
 """The clock stops a search that takes so many times its budget, and a minute."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Member:
+    """What is to be fitted to all rows: from nothing, or from where a trial ended."""
+
+    candidate: Candidate
+    seed: int
+    begin: Fitted | None = None
+    steps: int = STEPS
+
+    @classmethod
+    def after(cls, trial: Trial) -> Self:
+        """Go on from a trial, for longer if that paid with part of the rows."""
+        steps = FINAL_STEPS * (1 + min(trial.longer, _MOST_LONGER))
+        return cls(trial.candidate, trial.seed, trial.fits[0], steps)
 
 
 def search(task: Task, table: RowSource | Pieces) -> Found:
@@ -96,7 +109,7 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     run = Runner(task, trials, width, lambda: monotonic() > deadline)
     if not parts:  # two or three distinct rows: nothing can be held out
         only = task.distinct(plan(n, width, 1.0))[:1]
-        machines = _final(task, table, only, [task.seed], None)
+        machines = _final(task, table, [Member(only[0], task.seed)])
         return Found(Ensemble(machines, np.ones(1)), run.results({}))
     tried = cross_validated(run, n) if few else held_out(run)
     weights = _weights(task, trials, tried, few, table.n_rows, width)
@@ -105,7 +118,8 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     noise, noises, dist = _noise(task, trials, members, weights[chosen])
     if noises:
         best = members[int(np.argmax(weights[chosen]))]
-        noise = replace(noise, shrink=_yet_to_learn(run, best, table.n_rows))
+        learning = yet_to_learn(run, best, table.n_rows)
+        noise = replace(noise, shrink=learning * covering(dist, *trials.targets))
     if run.expired():
         warnings.warn(
             f"the search took more than {_OVERSHOOT:g} times its budget of {task.budget:g} s and "
@@ -114,12 +128,12 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
             stacklevel=2,
         )
     # beginning where a fit to part of the rows ended pays only if there are many
-    begins = None if few else [t.fits[0] for t in members]
-    seeds = [t.seed for t in members]
-    machines = _final(task, table, [t.candidate for t in members], seeds, begins)
+    finals = [Member(t.candidate, t.seed) if few else Member.after(t) for t in members]
+    machines = _final(task, table, finals)
     ensemble = Ensemble(machines, weights[chosen], sharp=True, noise=noise)
     if noises and not few:
-        ensemble = replace(ensemble, noise=_anchored(ensemble, trials, dist))
+        noise = replace(noise, shrink=noise.shrink * narrower(ensemble, trials, dist))
+        ensemble = replace(ensemble, noise=noise)
     shares = {id(tried[k]): float(weights[k]) for k in chosen}
     return Found(ensemble, run.results(shares), noises, (dist, *trials.targets))
 
@@ -143,7 +157,7 @@ def _weights(
         work = 0.4 * task.budget * task.threads
         kept: list[int] = []
         for k in order:
-            seconds = cost(tried[k].candidate, width, n_rows, FINAL_STEPS)
+            seconds = cost(tried[k].candidate, width, n_rows, Member.after(tried[k]).steps)
             if not kept or seconds <= work:
                 kept.append(int(k))
                 work -= seconds
@@ -189,69 +203,23 @@ def _noise(
     return noise, results, with_noise(dist, noise, noise.log_variance(residuals.X))
 
 
-def _yet_to_learn(run: Runner, best: Trial, n_rows: int) -> float:
-    """Factor by which errors will shrink from the rows of a trial to all rows.
-
-    Noise is judged on rows held out, by fits to fewer rows than the final ones see. How fast errors
-    fall with the number of rows, as a power of it, shows when one candidate is fitted to half.
-    """
-    trials, (y, weight) = run.trials, run.trials.targets
-    halves = [(part_of(train, int(train.sum()) // 2), held) for train, held in trials.parts]
-    again = replace(trials, parts=halves).run(
-        [best.candidate], [best.seed], run.task.threads, lambda *fit: None, run.expired
-    )
-    if not again:
-        return 1.0
-    tiny = 1e-6 * float(np.std(y)) + np.finfo(float).tiny
-    fall = np.log(np.abs(y - again[0].means) + tiny) - np.log(np.abs(y - best.means) + tiny)
-    power = min(max(float(np.average(fall, weights=weight)) / np.log(2.0), 0.0), 1.0)
-    share = float(np.mean([train.sum() for train, _ in trials.parts])) / n_rows
-    return float(max(share, _FARTHEST) ** power)
-
-
-def _anchored(ensemble: Ensemble, trials: Trials, dist: Distribution) -> Noise:
-    """Noise with which the final members are as wide as the trials, less what is yet to learn.
-
-    They see more rows and find a noise of their own there, so that part of the shrinking has
-    happened already. With thousands of rows it matters little that they have seen the rows asked,
-    and their coverage is known well enough to have a say beside the log score.
-    """
-    y, weight = trials.targets
-    plain = replace(ensemble, noise=replace(ensemble.noise, shrink=1.0))
-    stds = plain.dist(trials.sample.X[trials.held]).std
-    ratio = float(np.exp(np.average(np.log(dist.std) - np.log(stds), weights=weight)))
-    scaled = [with_noise(dist, Noise(shrink=k), np.zeros(len(y))) for k in _SCALES]
-    scores = [np.average(d.logpdf(y), weights=weight) for d in scaled]
-    errors = [calibration_error(y, d, sample_weight=weight) for d in scaled]
-    allowed = np.asarray(scores) >= max(scores) - _NATS
-    scale = _SCALES[int(np.argmin(np.where(allowed, errors, np.inf)))]
-    return replace(ensemble.noise, shrink=ensemble.noise.shrink * ratio * scale)
-
-
 def _final(
-    task: Task,
-    table: RowSource | Pieces,
-    candidates: Sequence[Candidate],
-    seeds: Sequence[int],
-    begins: Sequence[Any] | None,
+    task: Task, table: RowSource | Pieces, members: Sequence[Member]
 ) -> tuple[KernelMachine, ...]:
     """Members fitted to all rows."""
 
-    def fit(k: int) -> KernelMachine:
-        steps = 45 if begins is None else int(FINAL_STEPS)
+    def fit(m: Member) -> KernelMachine:
         cut = replace(
-            configured(task.config, candidates[k], table),
-            max_steps=steps,
+            configured(task.config, m.candidate, table),
+            max_steps=m.steps,
             tol=1e-3,
             rough=table.n_rows >= ROUGH_FROM,
         )
-        begin = None if begins is None else begins[k]
-        how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": task.memory_budget}
-        machine = prune(fit_machines(cut, table, begin=begin, **how)[0])
+        how: dict[str, Any] = {"seeds": [m.seed], "memory_budget": task.memory_budget}
+        machine = prune(fit_machines(cut, table, begin=m.begin, **how)[0])
         if task.report is not None:
-            task.report(f"member {next(number)}/{len(candidates)}: {candidates[k]}")
+            task.report(f"member {next(number)}/{len(members)}: {m.candidate}")
         return machine
 
     number = count(1)
-    jobs = [partial(fit, k) for k in range(len(candidates))]
-    return tuple(side_by_side(jobs, task.threads))
+    return tuple(side_by_side([partial(fit, m) for m in members], task.threads))

@@ -13,13 +13,14 @@ from threadpoolctl import threadpool_limits
 
 from tensorlace.bases import Cosine
 from tensorlace.bases.basis import Array, Basis, Mask
-from tensorlace.candidates import Candidate, Width
+from tensorlace.candidates import STEPS, Candidate, Width
 from tensorlace.config import BASES, GROUPS, WARPS, Config
 from tensorlace.fitting import fit_machines
 from tensorlace.gauss_newton import GaussNewton
 from tensorlace.inference import Fitted
 from tensorlace.kinds import Categorical
 from tensorlace.machines import KernelMachine
+from tensorlace.predictive import Normal
 from tensorlace.rows import MEMORY_BUDGET
 from tensorlace.sources import ArraySource, Chunk, RowSource
 from tensorlace.stacking import Unseen
@@ -28,7 +29,7 @@ from tensorlace.subsample import hashes, largest_hash
 
 __all__ = ["ROUGH_FROM", "Trial", "Trials", "configured", "sample_of", "side_by_side", "width_of"]
 
-STEPS, TOL = 45, 1e-3
+TOL = 1e-3
 _DENSE_WORK = 4e12
 
 ROUGH_FROM = 200
@@ -47,11 +48,15 @@ class Trial:
         Where its weights began.
     means, epistemic, aleatoric : (n,) arrays
         What it says of the rows held out, in units of y.
+    score : float
+        Mean log density of their targets.
     log_evidence : float
         Of the rows it was fitted to, on average over the parts.
     seconds : float
     fits : tuple of Fitted
         One per part.
+    longer : int
+        How often it paid to go on where the fits had ended.
     """
 
     candidate: Candidate
@@ -59,9 +64,11 @@ class Trial:
     means: Array
     epistemic: Array
     aleatoric: Array
+    score: float
     log_evidence: float
     seconds: float
     fits: tuple[Fitted, ...]
+    longer: int = 0
 
 
 @final
@@ -111,17 +118,19 @@ class Trials:
         threads: int,
         done: Callable[[Candidate, int], None],
         expired: Callable[[], bool],
+        begins: Sequence[Trial] | None = None,
     ) -> list[Trial]:
         """Try all, side by side; those not begun when time has ``expired`` are left out.
 
-        ``done`` is told the candidate and the number of rows of each fit.
+        ``done`` is told the candidate and the number of rows of each fit; ``begins`` are trials of
+        the same candidates on the same rows to go on from.
         """
-        jobs = [(k, part) for k in range(len(candidates)) for part in self.parts]
+        jobs = [(k, p) for k in range(len(candidates)) for p in range(len(self.parts))]
 
-        def attempt(k: int, part: tuple[Mask, Mask]) -> tuple[KernelMachine, Array, float] | None:
+        def attempt(k: int, p: int) -> tuple[KernelMachine, Array, float] | None:
             if expired():
                 return None
-            start, (train, held) = perf_counter(), part
+            start, (train, held) = perf_counter(), self.parts[p]
             source = self.source(train)
             cut = replace(
                 configured(self.config, candidates[k], source),
@@ -130,14 +139,15 @@ class Trials:
                 rough=source.n_rows >= ROUGH_FROM,
             )
             how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": self.memory_budget}
-            (machine,) = fit_machines(cut, source, **how)
+            begin = None if begins is None else begins[k].fits[p]
+            (machine,) = fit_machines(cut, source, begin=begin, **how)
             d = machine.linearized(self.sample.X[held])
             done(candidates[k], source.n_rows)
             said = np.stack([d.means[0], d.epistemic_stds[0], d.aleatoric_stds[0]])
             return machine, said, perf_counter() - start
 
-        results = side_by_side([partial(attempt, k, part) for k, part in jobs], threads)
-        trials, n = [], len(self.parts)
+        results = side_by_side([partial(attempt, k, p) for k, p in jobs], threads)
+        trials, n, (y, weight) = [], len(self.parts), self.targets
         for k, candidate in enumerate(candidates):
             of_candidate = results[k * n : (k + 1) * n]
             if any(r is None for r in of_candidate):
@@ -149,7 +159,8 @@ class Trials:
             evidence = float(np.mean([f.log_evidence for f in fits]))
             seconds = sum(s for _, _, s in of_candidate)
             mean, e, a = said[:, self.held]
-            trials.append(Trial(candidate, seeds[k], mean, e, a, evidence, seconds, fits))
+            score = float(np.average(Normal(mean, e, a).logpdf(y), weights=weight))
+            trials.append(Trial(candidate, seeds[k], mean, e, a, score, evidence, seconds, fits))
         return trials
 
     @staticmethod

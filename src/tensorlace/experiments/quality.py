@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from tensorlace.experiments.data import SETS
 from tensorlace.experiments.records import Cell, Record
 from tensorlace.experiments.systems import OURS
 
@@ -35,7 +36,7 @@ def with_quality(records: Sequence[Record], directory: Path) -> list[Record]:
             continue
         for row in map(json.loads, path.read_text().splitlines()):
             cell = Cell("uci", row["set"], row["split"], system, "default")
-            if cell not in seen:
+            if row["set"] in SETS and cell not in seen:
                 found.append(_record(cell, row))
     return found
 
