@@ -1,5 +1,6 @@
 """Gauss-Newton: one direction however it is solved, and the same MAP as anybody else."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -8,9 +9,9 @@ import pytest
 import oracles
 from oracles import error, objective, problem
 from tensorlace.als import ALS
-from tensorlace.gauss_newton import GaussNewton, _direction
-from tensorlace.linearisation import Linearisation, linearise, residual_curvature
-from tensorlace.networks import balance, to_vector
+from tensorlace.gauss_newton import GaussNewton, _directions
+from tensorlace.linearisation import Linearisation, bend, linearise, residual_curvature
+from tensorlace.networks import balance, from_vector, to_vector
 
 CASES = pytest.mark.parametrize(
     ("seed", "D", "R", "N", "weighted", "gamma"),
@@ -94,7 +95,7 @@ def test_primal_and_dual_directions_agree(seed, gamma, damping):
     assert dual.gram is None
     primal = Linearisation(dual.dense_gram(), None, dual.slope, dual.target, dual.rss)
     slope, ridge = p.beta * dual.slope - p.g * p.v, (1 + damping) * p.g
-    a, b = (_direction(linear, None, slope, p.beta, ridge).x for linear in (primal, dual))
+    a, b = (_directions(linear, None, p.beta, ridge)(slope).x for linear in (primal, dual))
     A = oracles.jacobian(p.cores, p.phi)
     H = p.beta * A.T @ (p.w[:, None] * A) + np.diag(ridge)
     # what rounding of the slope alone does to the solution
@@ -110,7 +111,7 @@ def test_newton_direction_solves_the_full_hessian():
     with p.rows() as rows:
         linear, E = linearise(rows, p.cores), residual_curvature(rows, p.cores)
     slope = np.random.default_rng(0).standard_normal(p.v.size)
-    x = _direction(linear, E, slope, p.beta, p.g).x
+    x = _directions(linear, E, p.beta, p.g)(slope).x
     assert error(x, np.linalg.solve(oracles.hessian(p), slope)) < 1e-10
 
 
@@ -157,3 +158,34 @@ def test_overshooting_does_not_zigzag(seed):
     p = problem(seed, D=2 + seed % 3, R=2 + seed % 2, N=8 + seed % 12, gamma=0.3 + seed % 2)
     _, infos = run(GaussNewton(), p, steps=100, tol=1e-8)
     assert infos[-1].gradient <= 1e-8
+
+
+@pytest.mark.parametrize(("D", "weighted"), [(1, False), (2, True), (5, False), (5, True)])
+def test_bend_is_the_second_derivative_pulled_back(D, weighted):
+    """Along a line the response is a polynomial of degree D: its values at D + 1 points say all."""
+    p = problem(3, D=D, R=3, N=40, weighted=weighted, gamma=1.0)
+    direction = np.random.default_rng(1).standard_normal(p.v.size)
+    t = np.cos(np.pi * (np.arange(D + 3) + 0.5) / (D + 3))
+    values = [oracles.response(from_vector(p.v + step * direction, p.cores), p.phi) for step in t]
+    second = 2.0 * np.polynomial.polynomial.polyfit(t, np.array(values), D + 2)[2]
+    with p.rows() as rows:
+        found = bend(rows, p.cores, direction)
+    expected = oracles.jacobian(p.cores, p.phi).T @ (p.w * second)
+    assert np.linalg.norm(found - expected) <= 1e-12 * (
+        np.linalg.norm(expected) + np.linalg.norm(p.v)
+    )
+
+
+def test_bent_steps_follow_a_valley():
+    """Noise-free products of many columns: the same steps go much further on the curve."""
+    rng = np.random.default_rng(0)
+    ratios = []
+    for seed in range(5):
+        p = problem(seed, D=6, R=3, N=400, gamma=1e-4)
+        p = replace(p, y=oracles.response(p.cores, p.phi))
+        p = p.at(tuple(V + 0.5 * rng.standard_normal(V.shape) for V in p.cores))
+        straight, bent = (
+            run(GaussNewton(bends=bends), p, steps=30)[1][-1].objective for bends in (False, True)
+        )
+        ratios.append(bent / straight)
+    assert np.exp(np.mean(np.log(ratios))) < 0.7

@@ -1,5 +1,6 @@
 """The only factorisations: symmetric positive systems, scaled exactly by powers of two first."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -14,7 +15,7 @@ from tensorlace.lapack import (
     triangular_inverse,
 )
 
-__all__ = ["Solution", "eigen", "inverse_root", "solve"]
+__all__ = ["Solution", "eigen", "inverse_root", "solve", "solver"]
 
 _EPS = float(np.finfo(float).eps)
 NOISE = 10.0 * _EPS
@@ -51,8 +52,8 @@ def _cholesky(K: Array) -> tuple[Array, float] | None:
     )
 
 
-def solve(H: Array, b: Array) -> Solution:
-    """Solve ``H x = b`` for symmetric positive semidefinite ``H`` (P, P).
+def solver(H: Array) -> Callable[[Array], Solution]:
+    """Function that solves ``H x = b`` for symmetric positive semidefinite ``H`` (P, P).
 
     Cholesky on the equilibrated matrix; where that breaks down, the solution of least (scaled) norm
     from the eigenvectors, reported by ``rcond`` = 0.
@@ -61,10 +62,16 @@ def solve(H: Array, b: Array) -> Solution:
     factored = _cholesky(K)
     if factored is not None:
         L, rcond = factored
-        return Solution(s * cholesky_solve(L, s * b), rcond)
+        return lambda b: Solution(s * cholesky_solve(L, s * b), rcond)
     lam, U = eigh(K)
     kept = lam > len(lam) * NOISE * max(float(lam[-1]), 0.0)
-    return Solution(s * (U[:, kept] @ ((U[:, kept].T @ (s * b)) / lam[kept])), 0.0)
+    lam, U = lam[kept], U[:, kept]
+    return lambda b: Solution(s * (U @ ((U.T @ (s * b)) / lam)), 0.0)
+
+
+def solve(H: Array, b: Array) -> Solution:
+    """Solve ``H x = b`` once, see `solver`."""
+    return solver(H)(b)
 
 
 def inverse_root(H: Array) -> tuple[Array, float] | None:

@@ -27,6 +27,7 @@ from tensorlace.rows import Block, Rows, Statistic
 __all__ = [
     "Linearisation",
     "Point",
+    "bend",
     "block_grams",
     "linearise",
     "point",
@@ -103,6 +104,29 @@ def residual_squares(rows: Rows, cores: Cores) -> float:
 
     (rss,) = rows.reduce(kernel)
     return float(rss)
+
+
+def bend(rows: Rows, cores: Cores, p: Array) -> Array:
+    """``Aᵀ f''`` (P,), with the second derivative of each response along the direction ``p`` (P,).
+
+    Of a product of D factors ``F_d + t T_d`` value, slope and curvature at t = 0 follow factor by
+    factor; the additive part is straight.
+    """
+    D = len(rows.bases)
+    direction, additive = from_vector(p, cores), _additive(rows, cores)
+
+    def kernel(block: Block) -> Statistic:
+        phi = block.features()
+        F, T = factors(cores[:D], phi), factors(direction[:D], phi)
+        value, slope, curve = F[0], T[0], np.zeros_like(F[0])
+        for f, t in zip(F[1:], T[1:], strict=True):
+            curve = curve * f + 2.0 * slope * t
+            value, slope = value * f, slope * f + value * t
+        q = block.weighted(curve.sum(axis=0))
+        parts = [_pull(z, x, q) for z, x in zip(environments(F), phi, strict=True)]
+        return tuple(parts if additive is None else [*parts, _pull_additive(phi, q)])
+
+    return to_vector(rows.reduce(kernel))
 
 
 def residual_curvature(rows: Rows, cores: Cores) -> Array:

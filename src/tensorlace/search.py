@@ -34,7 +34,7 @@ from tensorlace.noise_choice import Residuals, choose_noise
 from tensorlace.pruning import prune
 from tensorlace.rounds import Runner, Task, cross_validated, held_out
 from tensorlace.sources import ArraySource, RowSource
-from tensorlace.spread import covering, narrower, yet_to_learn
+from tensorlace.spread import covering, learnt, narrower, yet_to_learn
 from tensorlace.stacking import blend, fold_numbers, greedy
 from tensorlace.streaming import Pieces
 from tensorlace.trials import (
@@ -86,12 +86,13 @@ class Member:
     seed: int
     begin: Fitted | None = None
     steps: int = STEPS
+    bends: bool = False
 
     @classmethod
     def after(cls, trial: Trial) -> Self:
         """Go on from a trial, for longer if that paid with part of the rows."""
         steps = FINAL_STEPS * (1 + min(trial.longer, _MOST_LONGER))
-        return cls(trial.candidate, trial.seed, trial.fits[0], steps)
+        return cls(trial.candidate, trial.seed, trial.fits[0], steps, bends=trial.longer > 0)
 
 
 def search(task: Task, table: RowSource | Pieces) -> Found:
@@ -117,9 +118,10 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     members = [tried[k] for k in chosen]
     noise, noises, dist = _noise(task, trials, members, weights[chosen])
     if noises:
-        best = members[int(np.argmax(weights[chosen]))]
-        learning = yet_to_learn(run, best, table.n_rows)
-        noise = replace(noise, shrink=learning * covering(dist, *trials.targets))
+        shrink = covering(dist, *trials.targets)
+        if few:
+            shrink *= yet_to_learn(run, members[int(np.argmax(weights[chosen]))], table.n_rows)
+        noise = replace(noise, shrink=shrink)
     if run.expired():
         warnings.warn(
             f"the search took more than {_OVERSHOOT:g} times its budget of {task.budget:g} s and "
@@ -132,8 +134,8 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     machines = _final(task, table, finals)
     ensemble = Ensemble(machines, weights[chosen], sharp=True, noise=noise)
     if noises and not few:
-        noise = replace(noise, shrink=noise.shrink * narrower(ensemble, trials, dist))
-        ensemble = replace(ensemble, noise=noise)
+        shrink = narrower(ensemble, trials, dist) * learnt(ensemble, trials, members, table.n_rows)
+        ensemble = replace(ensemble, noise=replace(noise, shrink=noise.shrink * shrink))
     shares = {id(tried[k]): float(weights[k]) for k in chosen}
     return Found(ensemble, run.results(shares), noises, (dist, *trials.targets))
 
@@ -210,7 +212,7 @@ def _final(
 
     def fit(m: Member) -> KernelMachine:
         cut = replace(
-            configured(task.config, m.candidate, table),
+            configured(task.config, m.candidate, table, bends=m.bends),
             max_steps=m.steps,
             tol=1e-3,
             rough=table.n_rows >= ROUGH_FROM,

@@ -1,5 +1,6 @@
 """How wide the intervals of the final members should be, from how the trials did on unseen rows."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,16 +11,19 @@ from tensorlace.mixtures import Ensemble
 from tensorlace.noise import Noise, with_noise
 from tensorlace.predictive import Distribution
 from tensorlace.rounds import Runner
-from tensorlace.trials import Trial, Trials, part_of
+from tensorlace.trials import Trial, Trials, mean_error, part_of
 
-__all__ = ["covering", "narrower", "yet_to_learn"]
+__all__ = ["covering", "learnt", "narrower", "yet_to_learn"]
 
-_FARTHEST = 0.8
-"""Smallest share of the rows from which errors are extrapolated: that of the rows of four folds."""
+_LEAST_SHARE = 0.8
+"""Of the rows, from which errors are extrapolated: that of four folds of five."""
 
 _SCALES = tuple(0.05 * k for k in range(10, 31))
 _NATS = 0.005
 """Scales of all standard deviations, and log score that right coverage may cost."""
+
+_MOST_LEARNT = 0.2
+"""Least factor of the errors that is believed."""
 
 _SURE = 2.0
 """Standard errors by which something must differ to be believed."""
@@ -33,20 +37,38 @@ def yet_to_learn(run: Runner, best: Trial, n_rows: int) -> float:
     """
     trials, (y, weight) = run.trials, run.trials.targets
     halves = [(part_of(train, int(train.sum()) // 2), held) for train, held in trials.parts]
-    half = replace(trials, parts=halves)
-    again: list[Trial] = []
-    for _ in range(1 + best.longer):  # as long as the best was fitted
-        which = [best.candidate], [best.seed], run.task.threads
-        again = half.run(*which, lambda *fit: None, run.expired, begins=again or None)
-        if not again:
-            return 1.0
+    again = replace(trials, parts=halves).run(
+        [best.candidate], [best.seed], run.task.threads, lambda *fit: None, run.expired
+    )
+    if not again:
+        return 1.0
     tiny = 1e-6 * float(np.std(y)) + np.finfo(float).tiny
     fall = np.log(np.abs(y - again[0].means) + tiny) - np.log(np.abs(y - best.means) + tiny)
     mean = float(np.average(fall, weights=weight))
     error = np.sqrt(np.average((fall - mean) ** 2, weights=weight) / _count(y, weight))
     power = min(max(mean - _SURE * error, 0.0) / np.log(2.0), 1.0)
     share = float(np.mean([train.sum() for train, _ in trials.parts])) / n_rows
-    return float(max(share, _FARTHEST) ** power)
+    return float(max(share, _LEAST_SHARE) ** power)
+
+
+def learnt(ensemble: Ensemble, trials: Trials, members: Sequence[Trial], n_rows: int) -> float:
+    """Factor by which errors of unseen rows fell from the trials to the final members.
+
+    Of the trials both errors are known, of rows seen and unseen; of the final members only that of
+    rows seen. What is between the two falls as one over the number of rows.
+    """
+    y, weight = trials.targets
+    share = float(np.mean([train.sum() for train, _ in trials.parts])) / n_rows
+    everything = np.ones(len(trials.sample.y), dtype=np.bool_)
+    fall = []
+    for trial, machine in zip(members, ensemble.machines, strict=True):
+        unseen = float(np.average(np.abs(y - trial.means), weights=weight))
+        if unseen <= 0.0 or trial.seen <= 0.0:
+            return 1.0
+        gap = max(unseen / trial.seen - 1.0, 0.0)
+        expected = mean_error(machine, trials.sample, everything) * (1.0 + share * gap)
+        fall.append(np.log(max(expected / unseen, _MOST_LEARNT)))
+    return float(min(np.exp(np.average(fall, weights=ensemble.weights)), 1.0))
 
 
 def _count(y: Array, weight: Array | None) -> float:

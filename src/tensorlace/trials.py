@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,16 @@ from tensorlace.stacking import Unseen
 from tensorlace.streaming import LocalPieces, Pieces
 from tensorlace.subsample import hashes, largest_hash
 
-__all__ = ["ROUGH_FROM", "Trial", "Trials", "configured", "sample_of", "side_by_side", "width_of"]
+__all__ = [
+    "ROUGH_FROM",
+    "Trial",
+    "Trials",
+    "configured",
+    "mean_error",
+    "sample_of",
+    "side_by_side",
+    "width_of",
+]
 
 TOL = 1e-3
 _DENSE_WORK = 4e12
@@ -55,6 +64,8 @@ class Trial:
     seconds : float
     fits : tuple of Fitted
         One per part.
+    seen : float
+        Mean absolute error of the rows it was fitted to.
     longer : int
         How often it paid to go on where the fits had ended.
     """
@@ -68,7 +79,17 @@ class Trial:
     log_evidence: float
     seconds: float
     fits: tuple[Fitted, ...]
+    seen: float
     longer: int = 0
+
+
+class Attempt(NamedTuple):
+    """A candidate fitted to one part: what it says of the rows held out, (3, n)."""
+
+    fit: Fitted
+    said: Array
+    seen: float
+    seconds: float
 
 
 @final
@@ -127,13 +148,13 @@ class Trials:
         """
         jobs = [(k, p) for k in range(len(candidates)) for p in range(len(self.parts))]
 
-        def attempt(k: int, p: int) -> tuple[KernelMachine, Array, float] | None:
+        def attempt(k: int, p: int) -> Attempt | None:
             if expired():
                 return None
             start, (train, held) = perf_counter(), self.parts[p]
             source = self.source(train)
             cut = replace(
-                configured(self.config, candidates[k], source),
+                configured(self.config, candidates[k], source, bends=begins is not None),
                 max_steps=STEPS,
                 tol=TOL,
                 rough=source.n_rows >= ROUGH_FROM,
@@ -144,7 +165,8 @@ class Trials:
             d = machine.linearized(self.sample.X[held])
             done(candidates[k], source.n_rows)
             said = np.stack([d.means[0], d.epistemic_stds[0], d.aleatoric_stds[0]])
-            return machine, said, perf_counter() - start
+            seen = mean_error(machine, self.sample, train)
+            return Attempt(machine.fit, said, seen, perf_counter() - start)
 
         results = side_by_side([partial(attempt, k, p) for k, p in jobs], threads)
         trials, n, (y, weight) = [], len(self.parts), self.targets
@@ -153,14 +175,21 @@ class Trials:
             if any(r is None for r in of_candidate):
                 continue
             said = np.zeros((3, len(self.held)))
-            for (_, held), (_, values, _) in zip(self.parts, of_candidate, strict=True):
-                said[:, held] = values
-            fits = tuple(machine.fit for machine, _, _ in of_candidate)
-            evidence = float(np.mean([f.log_evidence for f in fits]))
-            seconds = sum(s for _, _, s in of_candidate)
+            for (_, held), attempted in zip(self.parts, of_candidate, strict=True):
+                said[:, held] = attempted.said
             mean, e, a = said[:, self.held]
-            score = float(np.average(Normal(mean, e, a).logpdf(y), weights=weight))
-            trials.append(Trial(candidate, seeds[k], mean, e, a, score, evidence, seconds, fits))
+            trials.append(
+                Trial(
+                    candidate,
+                    seeds[k],
+                    *(mean, e, a),
+                    score=float(np.average(Normal(mean, e, a).logpdf(y), weights=weight)),
+                    log_evidence=float(np.mean([x.fit.log_evidence for x in of_candidate])),
+                    seconds=sum(x.seconds for x in of_candidate),
+                    fits=tuple(x.fit for x in of_candidate),
+                    seen=float(np.mean([x.seen for x in of_candidate])),
+                )
+            )
         return trials
 
     @staticmethod
@@ -170,6 +199,12 @@ class Trials:
         return Unseen(*(np.stack([getattr(t, part) for t in trials]) for part in parts))
 
 
+def mean_error(machine: KernelMachine, sample: Chunk, rows: Mask) -> float:
+    """Mean absolute error of some rows of a sample."""
+    weight = None if sample.weight is None else sample.weight[rows]
+    return float(np.average(np.abs(sample.y[rows] - machine.mean(sample.X[rows])), weights=weight))
+
+
 def side_by_side(jobs: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
     """Results of all jobs, in order; each has one thread for its linear algebra."""
     with threadpool_limits(1, user_api="blas"):
@@ -177,12 +212,14 @@ def side_by_side(jobs: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
         return list(run(delayed(job)() for job in jobs))
 
 
-def configured(config: Config, c: Candidate, table: RowSource | Pieces) -> Config:
-    """``config`` with what the candidate says."""
+def configured(
+    config: Config, c: Candidate, table: RowSource | Pieces, *, bends: bool = False
+) -> Config:
+    """``config`` with what the candidate says; ``bends`` is for the steps of `GaussNewton`."""
     D = len(table.names)
     P = (c.rank + c.additive) * c.n_basis * D
     small = min(P, table.n_rows)
-    dense = GaussNewton() if small * small * max(P, table.n_rows) < _DENSE_WORK else None
+    dense = GaussNewton(bends=bends) if small * small * max(P, table.n_rows) < _DENSE_WORK else None
     bases: tuple[Callable[[int], Basis], ...] = (BASES[c.basis],) * D
     if c.basis == "cosine":
         bases = (partial(Cosine, lengthscale=c.lengthscale),) * D

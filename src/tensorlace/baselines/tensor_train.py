@@ -9,7 +9,6 @@ from tensorlace.baselines.mean_field_btn import polynomial_features
 from tensorlace.baselines.regressor import Array, Baseline
 from tensorlace.bases import UnitPolynomial
 from tensorlace.linalg import NOISE, eigen
-from tensorlace.metrics import nll
 from tensorlace.predictive import Normal
 from tensorlace.tensor_train import als, hessian, initialise, jacobian, predict
 
@@ -60,7 +59,7 @@ class TTRegressor(Baseline):
 
     def __init__(
         self,
-        sizes: Sequence[tuple[int, int]] = ((2, 8), (2, 12), (3, 8), (4, 8)),
+        sizes: Sequence[tuple[int, int]] = ((2, 8), (2, 12), (3, 8), (4, 8), (4, 12), (6, 8)),
         core: int = 0,
         curvature: str = "last",
         n_sweeps: int = 10,
@@ -75,13 +74,7 @@ class TTRegressor(Baseline):
         self.random_state = random_state
 
     def _fit(self, X: Array, y: Array, rng: np.random.Generator) -> None:
-        held, rest = np.split(rng.permutation(len(X)), [max(len(X) // 10, 1)])
-        seed, scores = int(rng.integers(2**31 - 1)), []
-        for size in self.sizes if len(self.sizes) > 1 else ():
-            self._fit_size(size, X[rest], y[rest], np.random.default_rng(seed))
-            scores.append(nll(y[held], self._predict(X[held])))
-        best = self.sizes[int(np.argmin(scores))] if scores else self.sizes[0]
-        self._fit_size(best, X, y, np.random.default_rng(seed))
+        self._choose(self.sizes, self._fit_size, X, y, rng)
 
     def _fit_size(
         self, size: tuple[int, int], X: Array, y: Array, rng: np.random.Generator

@@ -1,5 +1,6 @@
 """T-KRR: tensor kernel ridge regression with Hilbert-space features."""
 
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
@@ -10,7 +11,9 @@ from tensorlace.baselines.regressor import Array, Baseline, UnitBox
 from tensorlace.bases import Sine
 from tensorlace.predictive import Normal
 
-__all__ = ["TKRR"]
+__all__ = ["MAX_LENGTHS", "TKRR"]
+
+MAX_LENGTHS = (0.1, 0.2, 0.3, 0.5, 1.0)
 
 
 @final
@@ -20,9 +23,9 @@ class TKRR(Baseline):
     Sine features of a squared-exponential kernel on [-1/2, 3/2], inputs brought to [0, 1], a CPD of
     the weights by alternating least squares with the ridge on the whole tensor. Length and ridge
     come from the marginal likelihood of the Gaussian process with that (isotropic) kernel; the
-    length is at most ``max_length``, as the features vanish half an interval from the data and do
-    not add up to a kernel that reaches the walls. The original has no variance; here one core,
-    that of highest evidence, has its exact posterior.
+    length has a limit, as the features vanish half an interval from the data and do not add up to a
+    kernel that reaches the walls. The original has no variance; here one core, that of highest
+    evidence, has its exact posterior.
 
     Parameters
     ----------
@@ -30,8 +33,9 @@ class TKRR(Baseline):
         Features per column, terms of the CPD.
     n_sweeps : int
         Passes over all cores, forth and back.
-    max_length : float
-        Longest length scale, in units of the range of a column.
+    max_lengths : sequence of float
+        Limits of the length scale, in units of the range of a column. Of several, the one that is
+        best on a tenth of the rows, held out.
     hyper_rows : int
         Rows that the marginal likelihood sees.
     random_state : int, RandomState or None
@@ -50,22 +54,25 @@ class TKRR(Baseline):
         n_basis: int = 20,
         rank: int = 10,
         n_sweeps: int = 10,
-        max_length: float = 0.3,
+        max_lengths: Sequence[float] = MAX_LENGTHS,
         hyper_rows: int = 500,
         random_state: Any = None,
     ) -> None:
         self.n_basis = n_basis
         self.rank = rank
         self.n_sweeps = n_sweeps
-        self.max_length = max_length
+        self.max_lengths = max_lengths
         self.hyper_rows = hyper_rows
         self.random_state = random_state
 
     def _fit(self, X: Array, y: Array, rng: np.random.Generator) -> None:
+        self._choose(self.max_lengths, self._fit_limited, X, y, rng)
+
+    def _fit_limited(self, max_length: float, X: Array, y: Array, rng: np.random.Generator) -> None:
         self._box = UnitBox.of(X)
         U = self._box(X)
         kernel = most_likely(U, y, rng, self.hyper_rows, ard=False)
-        self.lengthscale_ = min(float(kernel.lengths[0]), self.max_length)
+        self.lengthscale_ = min(float(kernel.lengths[0]), max_length)
         features = self._features(U)
         cores = near_constant(features, self.rank, rng)
         ridge = kernel.noise / kernel.signal
