@@ -8,7 +8,6 @@ stopped goes on where it was.
 import argparse
 import os
 import warnings
-from collections import defaultdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,27 +17,14 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 from benchmarks.cells import finished, measure_missing
+from benchmarks.quality_page import GOALS, UNIQUE, pages, table
 from benchmarks.record import ROOT, Row
 from tensorlace import Normal, TNKMRegressor, metrics
 from tensorlace.baselines import ExactGP
 from tensorlace.predictive import Distribution
 
-SETS = ("yacht", "boston", "energy", "concrete", "wine", "kin8nm", "power", "naval", "protein")
-UNIQUE = "wine-unique"
-"""Wine with each row once: a quarter of its test rows stand in the training rows otherwise."""
-
+SETS = tuple(GOALS)
 FEW_SPLITS = {"naval": 3, "protein": 3}
-GOALS = {
-    "boston": 0.05,
-    "concrete": -0.18,
-    "energy": -1.95,
-    "kin8nm": 0.13,
-    "naval": -3.5,
-    "power": -0.15,
-    "protein": 1.02,
-    "wine": 1.07,
-    "yacht": -3.0,
-}
 GP_HYPER_ROWS, GP_MOST_ROWS = 2_000, 12_000
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 
@@ -130,63 +116,6 @@ def cell(system: str, set: str, split: int) -> Row:  # noqa: A002
     }
 
 
-ABOUT = """# The default on the nine sets of the paper
-
-`make quality` makes this page: `TNKMRegressor(random_state=s)` on the training rows of
-`train_test_split(test_size=0.1, random_state=s)`, the target standardised by them, and means over
-the splits that are done, beside an exact Gaussian process with a length scale per column on the
-same splits (hyperparameters on at most 2,000 rows; up to 12,000 rows). Scores are of the
-standardised target. Seconds are of fitting and predicting on two cores, with other work on the
-machine beside many of them; split 6 of concrete was paused for minutes. `time_budget=10` has one
-column of its own.
-
-"""
-
-
-def table(directory: Path) -> str:
-    """Means over the finished splits, beside the goals."""
-    done: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    for system in SYSTEMS:
-        for row in finished(directory, system):
-            done[system][row["set"]].append(row)
-    lines = [
-        "| set | splits | NLL ± s.e. | goal | GP | GP, two starts | RMSE | GP | RCE | ECP-95 "
-        "| seconds | NLL in 10 s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for name in (*SETS, UNIQUE):
-        rows, peers, two, quick = (done[system][name] for system in SYSTEMS)
-        if not rows:
-            continue
-        error = np.std([r["nll"] for r in rows], ddof=1) / np.sqrt(len(rows)) if rows[1:] else 0.0
-        lines.append(
-            f"| {name} | {len(rows)} | {_mean('nll', rows)} ± {error:.3f} | "
-            f"{GOALS.get(name, '–')} | {beside('nll', rows, peers)} | {beside('nll', rows, two)} | "
-            f"{_mean('rmse', rows, 4)} | {beside('rmse', rows, peers, 4)} | "
-            f"{_mean('rce', rows)} | {_mean('ecp95', rows)} | {_mean('seconds', rows, 0)} | "
-            f"{beside('nll', rows, quick)} |"
-        )
-    return "\n".join(lines)
-
-
-def beside(
-    key: str, ours: list[dict[str, Any]], theirs: list[dict[str, Any]], digits: int = 3
-) -> str:
-    """Mean of theirs; with ours on the same splits in brackets where there are fewer."""
-    both = {row["split"] for row in theirs} & {row["split"] for row in ours}
-    if not both:
-        return "–"
-    mine, other = ([row for row in rows if row["split"] in both] for rows in (ours, theirs))
-    text = _mean(key, other, digits)
-    if len(both) < len(ours):
-        text += f" (ours {_mean(key, mine, digits)}; {len(both)} splits)"
-    return text
-
-
-def _mean(key: str, rows: list[dict[str, Any]], digits: int = 3) -> str:
-    return f"{np.mean([row[key] for row in rows]):.{digits}f}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks quality")
     parser.add_argument("--sets", default=",".join((*SETS, UNIQUE)))
@@ -204,10 +133,11 @@ def main() -> None:
         and not (system.endswith("gp") and len(load(name)[1]) > GP_MOST_ROWS)
     )
     measure_missing(directory, cells, cell, say, "python -m benchmarks quality", PACKAGES)
-    found = table(directory)
+    done = {system: finished(directory, system) for system in SYSTEMS}
+    print(table(done))
     if "QUALITY_RESULTS" not in os.environ:
-        (ROOT / "docs" / "quality.md").write_text(ABOUT + found + "\n")
-    print(found)
+        for path, text in pages(done).items():
+            path.write_text(text)
 
 
 def say(system: str, row: Row) -> str:

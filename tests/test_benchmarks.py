@@ -12,7 +12,7 @@ from tensorlace import Normal
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import cells, record, report, scaling, tables  # noqa: E402
+from benchmarks import cells, quality_page, record, report, scaling, tables  # noqa: E402
 
 RESULTS = ROOT / "results" / "bench"
 FILES = sorted(RESULTS.glob("*.json"))
@@ -25,6 +25,21 @@ def test_the_page_is_up_to_date(tmp_path):
     )
     names = {path.name for path in (tmp_path / "benchmarks").iterdir()}
     assert names == {path.name for path in (ROOT / "docs" / "benchmarks").glob("*.svg")}
+
+
+def test_pages_of_the_default_are_up_to_date():
+    directory = ROOT / "results" / "quality"
+    done = {path.stem: cells.finished(directory, path.stem) for path in directory.glob("*.jsonl")}
+    for path, text in quality_page.pages(done).items():
+        assert path.read_text() == text, f"{path.name} is old: run python -m benchmarks quality"
+
+
+def test_peers_are_compared_on_the_same_splits():
+    ours = [{"split": s, "nll": float(s)} for s in (1, 2, 3)]
+    theirs = [{"split": s, "nll": 10.0 * s} for s in (2, 3, 4)]
+    assert quality_page.beside("nll", ours, theirs, 1) == "25.0 (ours 2.5; 2 splits)"
+    assert quality_page.beside("nll", ours, ours, 1) == "2.0"
+    assert quality_page.beside("nll", ours, [], 1) == "–"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
