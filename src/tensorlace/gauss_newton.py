@@ -3,7 +3,8 @@
     (β AᵀA + (1 + μ)Γ) δ = β Aᵀ(y - f) - Γ v,
 
 solved in P dimensions when P ≤ N and in N dimensions (Woodbury) otherwise. Damping in units of the
-prior knows the scale of each weight, which μI does not.
+prior knows the scale of each weight, which μI does not. With the second derivative f'' of the
+responses along δ the same matrix gives the turn of the step, -½ (…)⁻¹ β Aᵀf''.
 """
 
 from collections.abc import Callable
