@@ -72,6 +72,7 @@ ORDER = [
         "fitting",
         "trials",
         "rounds",
+        "spread",
         "search",
     ),
     *("encoding", "tables", "effects", "overview", "explanations", "effects_display"),

@@ -113,7 +113,7 @@ class GaussNewton(Solver):
 
     steps_per_round: int = 1
     second_order: bool = True
-    bends: bool = True
+    bends: bool = False
 
     def start(self, rows: Rows, cores: Cores) -> State:
         """Begin at the given cores, damped as strongly as a unit prior."""

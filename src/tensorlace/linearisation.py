@@ -109,11 +109,9 @@ def residual_squares(rows: Rows, cores: Cores) -> float:
 def bend(rows: Rows, cores: Cores, p: Array) -> Array:
     """``Aᵀ f''`` (P,), with the second derivative of each response along the direction ``p`` (P,).
 
-    Of a product of D factors ``F_d + t T_d`` value, slope and curvature at t = 0 follow factor by
-    factor; the additive part is straight.
+    Of products of factors ``F_d + t T_d`` it follows one by one; the additive part is straight.
     """
-    D = len(rows.bases)
-    direction, additive = from_vector(p, cores), _additive(rows, cores)
+    D, direction, additive = len(rows.bases), from_vector(p, cores), _additive(rows, cores)
 
     def kernel(block: Block) -> Statistic:
         phi = block.features()
