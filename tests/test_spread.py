@@ -1,11 +1,14 @@
 """How wide intervals should be, and when a fit goes on."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from tensorlace import Normal, TNKMRegressor, metrics, rounds, search
 from tensorlace.noise import Noise, with_noise
-from tensorlace.spread import covering
+from tensorlace.sources import Chunk
+from tensorlace.spread import covering, learnt
 
 
 def forecast(n, width, seed=0):
@@ -91,3 +94,33 @@ def test_fits_end_where_there_is_noise(searched):
     seen = searched(1.0)
     assert max(t.longer for t in seen["tried"]) == 0
     assert seen["model"].noise_.shrink == pytest.approx(1.0, abs=0.05)
+
+
+class Shifted:
+    """A machine that is wrong by ``error`` everywhere where the target is 0."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def mean(self, X):
+        return np.full(len(X), self.error)
+
+
+@pytest.mark.parametrize(
+    ("seen", "final", "n_rows", "factor"),
+    [
+        (1.0, 1.0, 800, 1.0),  # nothing learnt, no more rows, no gap
+        (0.5, 0.5, 800, 1.0),  # the gap between seen (0.5) and unseen (1) stays with the rows
+        (0.5, 0.5, 1600, 0.75),  # and is half as large with twice as many
+        (1.0, 0.6, 800, 0.6),  # all that is learnt shows in the rows seen
+        (1.0, 0.01, 800, 0.2),  # but no more than fivefold is believed
+        (1.0, 1.5, 800, 1.0),  # nor that errors grew
+    ],
+)
+def test_errors_of_rows_seen_say_what_was_learnt(seen, final, n_rows, factor):
+    held = np.arange(1000) >= 800
+    sample = Chunk(np.zeros((1000, 1)), np.zeros(1000), None, 0)
+    trials = SimpleNamespace(sample=sample, parts=[(~held, held)], targets=(np.zeros(200), None))
+    members = [SimpleNamespace(means=np.ones(200), seen=seen)] * 2
+    ensemble = SimpleNamespace(machines=(Shifted(final), Shifted(-final)), weights=[0.3, 0.7])
+    assert learnt(ensemble, trials, members, n_rows) == pytest.approx(factor, rel=1e-12)
