@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.record import ROOT, Row
+from tensorlace.datasets import UCI
 from tensorlace.experiments.literature import COLUMNS, OURS, standardised_nll
 
 GOALS = {
@@ -25,17 +26,6 @@ GOALS = {
 UNIQUE = "wine-unique"
 """Wine with each row once: a quarter of its test rows stand in the training rows otherwise."""
 
-ROWS = {
-    "yacht": 308,
-    "boston": 506,
-    "energy": 768,
-    "concrete": 1_030,
-    "wine": 1_599,
-    "kin8nm": 8_192,
-    "power": 9_568,
-    "naval": 11_934,
-    "protein": 45_730,
-}
 CAVEATS = {("wine", "Exact GP"): "duplicates", ("protein", "LA-BNN"): "test rows leaked"}
 BEGIN, END = "<!-- quality: made by python -m benchmarks quality -->", "<!-- end of quality -->"
 
@@ -91,14 +81,14 @@ def front(done: Done) -> str:
         "| best published |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, n in ROWS.items():
+    for name in GOALS:
         rows, peers = (
             [row for row in done.get(system, ()) if row["set"] == name]
             for system in ("tensorlace", "scikit_learn_gp")
         )
         if rows:
             lines.append(
-                f"| {name} | {n:,} | {len(rows)} | {_mean('nll', rows, 2)} | "
+                f"| {name} | {UCI[name].n_rows:,} | {len(rows)} | {_mean('nll', rows, 2)} | "
                 f"{beside('nll', rows, peers, 2)} | {standardised_nll(name, OURS):.2f} | "
                 f"{_best_published(name)} |"
             )

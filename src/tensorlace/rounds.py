@@ -104,12 +104,11 @@ class Runner:
         )
         if len(found) < len(tried):  # the clock has stopped some
             return list(tried)
-        kept = [
-            replace(new, longer=old.longer + 1, seconds=old.seconds + new.seconds)
-            if new.score > old.score + _WORTH
-            else max(old, new, key=lambda t: t.score)
-            for old, new in zip(tried, found, strict=True)
-        ]
+        kept = []
+        for old, new in zip(tried, found, strict=True):
+            paid = old.longer + (new.score > old.score + _WORTH)
+            new = replace(new, longer=paid, seconds=old.seconds + new.seconds)
+            kept.append(max(old, new, key=lambda t: t.score))
         longer = {id(old): t for old, t in zip(tried, kept, strict=True)}
         self.tried = [longer.get(id(t), t) for t in self.tried]
         return kept
