@@ -117,14 +117,19 @@ def scores(
 
 
 def costs(records: Sequence[Record], sets: Sequence[str]) -> str:
-    """Mean seconds and megabytes of a cell, choice of size included, and how many there are."""
+    """Mean seconds and megabytes of a cell, choice of size included, and how many there are.
+
+    Seconds are of the processor, which other work on the machine does not change; cells that have
+    only those of the clock count by these.
+    """
     rows = []
     for system in systems_of(records):
         row = [system]
         for name in sets:
             of = [r for r in records if r["set"] == name and label(r) == system]
             memory = [r["peak_mb"] for r in of if r.get("peak_mb") is not None]
-            seconds = float(np.mean([r["seconds"] for r in of])) if of else math.nan
+            spent = [r.get("processor_seconds", r["seconds"]) for r in of]
+            seconds = float(np.mean(spent)) if of else math.nan
             text = number(seconds, digits=1 if seconds < 100 else 0) + " s" if of else "–"
             text += f", {np.mean(memory):.0f} MB" if memory else ""
             row.append(text + (f" ({len(of)})" if of else ""))

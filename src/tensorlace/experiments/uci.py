@@ -45,9 +45,9 @@ noise precision held at 1, a sum of deviations in place of variances, and others
 paper's method without them: one inference for selection and final fit, variances added, the noise
 from the residuals of the last round, the best of three starts by evidence."""
 
-COSTS = """Mean of a fit with its selection and of its predictions, one thread, other work on the
-machine beside it; the memory it takes beyond that of the idle process; in brackets the number of
-splits."""
+COSTS = """Mean time of a fit with its selection and of its predictions: of the processor, or for a
+cell that has only that, of the clock with other work on the machine beside it; the memory it takes
+beyond that of the idle process; in brackets the number of splits."""
 
 
 @final
