@@ -1,14 +1,12 @@
 """How wide intervals should be, and when a fit goes on."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from tensorlace import Normal, TNKMRegressor, metrics, rounds, search
+from tensorlace.mixtures import Ensemble
 from tensorlace.noise import Noise, with_noise
-from tensorlace.sources import Chunk
-from tensorlace.spread import covering, learnt
+from tensorlace.spread import covering, left_out
 
 
 def forecast(n, width, seed=0):
@@ -96,31 +94,35 @@ def test_fits_end_where_there_is_noise(searched):
     assert seen["model"].noise_.shrink == pytest.approx(1.0, abs=0.05)
 
 
-class Shifted:
-    """A machine that is wrong by ``error`` everywhere where the target is 0."""
+def test_rows_left_out_are_refits_without_them():
+    """One column and one term: a linear model, so each refit is a closed form."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1, 1, (40, 1))
+    y = 3.0 + np.sin(3 * X[:, 0]) + 0.2 * rng.standard_normal(40)
+    model = TNKMRegressor(
+        rank=1, n_basis=7, noise_precision=30.0, prior_precision=0.3, curvature="ggn"
+    ).fit(X, y)
+    (machine,) = model.machines_
+    ensemble = Ensemble((machine,), np.ones(1))
+    said = left_out(ensemble, X, y)
+    (column,) = machine.columns.columns
+    phi = column.phi(machine.columns.variables(X)[0])  # (I, n)
+    z, beta, scale = machine.target(y), machine.fit.beta, machine.target.scale
+    for n in range(len(y)):
+        rest = np.arange(len(y)) != n
+        H = beta * phi[:, rest] @ phi[:, rest].T + 0.3 * np.eye(7)
+        mean = phi[:, n] @ np.linalg.solve(H, beta * phi[:, rest] @ z[rest])
+        variance = phi[:, n] @ np.linalg.solve(H, phi[:, n])
+        assert said.mean[n] == pytest.approx(machine.target.inverse(mean), rel=1e-10)
+        assert said.epistemic_std[n] == pytest.approx(scale * np.sqrt(variance), rel=1e-9)
+        assert said.aleatoric_std[n] == pytest.approx(1.0 / np.sqrt(30.0), rel=1e-12)
 
-    def __init__(self, error):
-        self.error = error
 
-    def mean(self, X):
-        return np.full(len(X), self.error)
-
-
-@pytest.mark.parametrize(
-    ("seen", "final", "n_rows", "factor"),
-    [
-        (1.0, 1.0, 800, 1.0),  # nothing learnt, no more rows, no gap
-        (0.5, 0.5, 800, 1.0),  # the gap between seen (0.5) and unseen (1) stays with the rows
-        (0.5, 0.5, 1600, 0.75),  # and is half as large with twice as many
-        (1.0, 0.6, 800, 0.6),  # all that is learnt shows in the rows seen
-        (1.0, 0.01, 800, 0.2),  # but no more than fivefold is believed
-        (1.0, 1.5, 800, 1.0),  # nor that errors grew
-    ],
-)
-def test_errors_of_rows_seen_say_what_was_learnt(seen, final, n_rows, factor):
-    held = np.arange(1000) >= 800
-    sample = Chunk(np.zeros((1000, 1)), np.zeros(1000), None, 0)
-    trials = SimpleNamespace(sample=sample, parts=[(~held, held)], targets=(np.zeros(200), None))
-    members = [SimpleNamespace(means=np.ones(200), seen=seen)] * 2
-    ensemble = SimpleNamespace(machines=(Shifted(final), Shifted(-final)), weights=[0.3, 0.7])
-    assert learnt(ensemble, trials, members, n_rows) == pytest.approx(factor, rel=1e-12)
+def test_no_row_is_left_with_less_than_nothing():
+    """As many weights as rows and next to no noise: a leverage of one to rounding."""
+    rng = np.random.default_rng(6)
+    X, y = rng.uniform(-1, 1, (6, 1)), rng.standard_normal(6)
+    model = TNKMRegressor(rank=1, n_basis=8, noise_precision=1e12, prior_precision=1e-6).fit(X, y)
+    said = left_out(Ensemble(model.machines_, np.ones(1)), X, y)
+    assert np.all(np.isfinite(said.mean))
+    assert np.all(said.std > 0.0)

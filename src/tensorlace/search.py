@@ -34,7 +34,7 @@ from tensorlace.noise_choice import Residuals, choose_noise
 from tensorlace.pruning import prune
 from tensorlace.rounds import Runner, Task, cross_validated, held_out
 from tensorlace.sources import ArraySource, RowSource
-from tensorlace.spread import covering, learnt, narrower, yet_to_learn
+from tensorlace.spread import covering, left_out, yet_to_learn
 from tensorlace.stacking import blend, fold_numbers, greedy
 from tensorlace.streaming import Pieces
 from tensorlace.trials import (
@@ -117,10 +117,9 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     chosen = np.flatnonzero(weights)
     members = [tried[k] for k in chosen]
     noise, noises, dist = _noise(task, trials, members, weights[chosen])
-    if noises:
+    if noises and few:
         shrink = covering(dist, *trials.targets)
-        if few:
-            shrink *= yet_to_learn(run, members[int(np.argmax(weights[chosen]))], table.n_rows)
+        shrink *= yet_to_learn(run, members[int(np.argmax(weights[chosen]))], table.n_rows)
         noise = replace(noise, shrink=shrink)
     if run.expired():
         warnings.warn(
@@ -133,9 +132,9 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     finals = [Member(t.candidate, t.seed) if few else Member.after(t) for t in members]
     machines = _final(task, table, finals)
     ensemble = Ensemble(machines, weights[chosen], sharp=True, noise=noise)
-    if noises and not few:
-        shrink = narrower(ensemble, trials, dist) * learnt(ensemble, trials, members, table.n_rows)
-        ensemble = replace(ensemble, noise=replace(noise, shrink=noise.shrink * shrink))
+    if noises and not few:  # then no weights are as many as rows, and leaving one out is linear
+        shrink = covering(left_out(ensemble, sample.X, sample.y), sample.y, sample.weight)
+        ensemble = replace(ensemble, noise=replace(noise, shrink=shrink))
     shares = {id(tried[k]): float(weights[k]) for k in chosen}
     return Found(ensemble, run.results(shares), noises, (dist, *trials.targets))
 

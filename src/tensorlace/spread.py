@@ -1,6 +1,5 @@
-"""How wide the intervals of the final members should be, from how the trials did on unseen rows."""
+"""How wide the intervals of the final members should be, from rows that were not seen."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,11 +8,11 @@ from tensorlace.bases.basis import Array
 from tensorlace.metrics import calibration_error
 from tensorlace.mixtures import Ensemble
 from tensorlace.noise import Noise, with_noise
-from tensorlace.predictive import Distribution
+from tensorlace.predictive import Distribution, Normal
 from tensorlace.rounds import Runner
-from tensorlace.trials import Trial, Trials, mean_error, part_of
+from tensorlace.trials import Trial, part_of
 
-__all__ = ["covering", "learnt", "narrower", "yet_to_learn"]
+__all__ = ["covering", "left_out", "yet_to_learn"]
 
 _LEAST_SHARE = 0.8
 """Of the rows, from which errors are extrapolated: that of four folds of five."""
@@ -22,8 +21,8 @@ _SCALES = tuple(0.05 * k for k in range(10, 31))
 _NATS = 0.005
 """Scales of all standard deviations, and log score that right coverage may cost."""
 
-_MOST_LEARNT = 0.2
-"""Least factor of the errors that is believed."""
+_LEAST_LEFT = 0.01
+"""Of a residual, that is not a row's own doing."""
 
 _SURE = 2.0
 """Standard errors by which something must differ to be believed."""
@@ -51,24 +50,20 @@ def yet_to_learn(run: Runner, best: Trial, n_rows: int) -> float:
     return float(max(share, _LEAST_SHARE) ** power)
 
 
-def learnt(ensemble: Ensemble, trials: Trials, members: Sequence[Trial], n_rows: int) -> float:
-    """Factor by which errors of unseen rows fell from the trials to the final members.
+def left_out(ensemble: Ensemble, X: Array, y: Array) -> Distribution:
+    """What the members would say of rows (n, D) that they were fitted to, had each been left out.
 
-    Of the trials both errors are known, of rows seen and unseen; of the final members only that of
-    rows seen. What is between the two falls as one over the number of rows.
+    Near the fit a machine is linear in its weights. With leverage ``h = β gᵀΣg`` of a row, leaving
+    it out divides its residual and its epistemic variance by ``1 - h``, exactly so if the machine
+    is linear and its precisions stay as they are.
     """
-    y, weight = trials.targets
-    share = float(np.mean([train.sum() for train, _ in trials.parts])) / n_rows
-    everything = np.ones(len(trials.sample.y), dtype=np.bool_)
-    fall = []
-    for trial, machine in zip(members, ensemble.machines, strict=True):
-        unseen = float(np.average(np.abs(y - trial.means), weights=weight))
-        if unseen <= 0.0 or trial.seen <= 0.0:
-            return 1.0
-        gap = max(unseen / trial.seen - 1.0, 0.0)
-        expected = mean_error(machine, trials.sample, everything) * (1.0 + share * gap)
-        fall.append(np.log(max(expected / unseen, _MOST_LEARNT)))
-    return float(min(np.exp(np.average(fall, weights=ensemble.weights)), 1.0))
+    parts = []
+    for machine in ensemble.machines:
+        d = machine.linearized(X)
+        e, a = d.epistemic_stds[0], d.aleatoric_stds[0]
+        stays = np.maximum(1.0 - (e / a) ** 2, _LEAST_LEFT)
+        parts.append(Normal(y - (y - d.means[0]) / stays, e / np.sqrt(stays), a))
+    return ensemble.mixed(parts, X)
 
 
 def _count(y: Array, weight: Array | None) -> float:
@@ -89,15 +84,3 @@ def covering(dist: Distribution, y: Array, weight: Array | None) -> float:
     errors = [calibration_error(y, d, sample_weight=weight) for d in scaled]
     allowed = np.asarray(scores) >= max(scores) - _NATS
     return _SCALES[int(np.argmin(np.where(allowed, errors, np.inf)))]
-
-
-def narrower(ensemble: Ensemble, trials: Trials, dist: Distribution) -> float:
-    """How much wider the trials were than the final members are.
-
-    These see more rows and find a noise of their own there, so that part of the shrinking has
-    happened already. With thousands of rows it matters little that they have seen the rows asked.
-    """
-    plain = replace(ensemble, noise=replace(ensemble.noise, shrink=1.0))
-    stds = plain.dist(trials.sample.X[trials.held]).std
-    weight = trials.targets[1]
-    return float(np.exp(np.average(np.log(dist.std) - np.log(stds), weights=weight)))

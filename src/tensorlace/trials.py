@@ -19,7 +19,6 @@ from tensorlace.fitting import fit_machines
 from tensorlace.gauss_newton import GaussNewton
 from tensorlace.inference import Fitted
 from tensorlace.kinds import Categorical
-from tensorlace.machines import KernelMachine
 from tensorlace.predictive import Normal
 from tensorlace.rows import MEMORY_BUDGET
 from tensorlace.sources import ArraySource, Chunk, RowSource
@@ -32,7 +31,6 @@ __all__ = [
     "Trial",
     "Trials",
     "configured",
-    "mean_error",
     "sample_of",
     "side_by_side",
     "width_of",
@@ -64,8 +62,6 @@ class Trial:
     seconds : float
     fits : tuple of Fitted
         One per part.
-    seen : float
-        Mean absolute error of the rows it was fitted to.
     longer : int
         How often it paid to go on where the fits had ended.
     """
@@ -79,7 +75,6 @@ class Trial:
     log_evidence: float
     seconds: float
     fits: tuple[Fitted, ...]
-    seen: float
     longer: int = 0
 
 
@@ -88,7 +83,6 @@ class Attempt(NamedTuple):
 
     fit: Fitted
     said: Array
-    seen: float
     seconds: float
 
 
@@ -165,8 +159,7 @@ class Trials:
             d = machine.linearized(self.sample.X[held])
             done(candidates[k], source.n_rows)
             said = np.stack([d.means[0], d.epistemic_stds[0], d.aleatoric_stds[0]])
-            seen = mean_error(machine, self.sample, train)
-            return Attempt(machine.fit, said, seen, perf_counter() - start)
+            return Attempt(machine.fit, said, perf_counter() - start)
 
         results = side_by_side([partial(attempt, k, p) for k, p in jobs], threads)
         trials, n, (y, weight) = [], len(self.parts), self.targets
@@ -187,7 +180,6 @@ class Trials:
                     log_evidence=float(np.mean([x.fit.log_evidence for x in of_candidate])),
                     seconds=sum(x.seconds for x in of_candidate),
                     fits=tuple(x.fit for x in of_candidate),
-                    seen=float(np.mean([x.seen for x in of_candidate])),
                 )
             )
         return trials
@@ -197,12 +189,6 @@ class Trials:
         """What all of them say of the rows held out."""
         parts = ("means", "epistemic", "aleatoric")
         return Unseen(*(np.stack([getattr(t, part) for t in trials]) for part in parts))
-
-
-def mean_error(machine: KernelMachine, sample: Chunk, rows: Mask) -> float:
-    """Mean absolute error of some rows of a sample."""
-    weight = None if sample.weight is None else sample.weight[rows]
-    return float(np.average(np.abs(sample.y[rows] - machine.mean(sample.X[rows])), weights=weight))
 
 
 def side_by_side(jobs: Sequence[Callable[[], Any]], threads: int) -> list[Any]:

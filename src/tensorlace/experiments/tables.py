@@ -128,7 +128,7 @@ def costs(records: Sequence[Record], sets: Sequence[str]) -> str:
         for name in sets:
             of = [r for r in records if r["set"] == name and label(r) == system]
             memory = [r["peak_mb"] for r in of if r.get("peak_mb") is not None]
-            spent = [r.get("processor_seconds", r["seconds"]) for r in of]
+            spent = [float(r.get("processor_seconds") or r["seconds"]) for r in of]
             seconds = float(np.mean(spent)) if of else math.nan
             text = number(seconds, digits=1 if seconds < 100 else 0) + " s" if of else "–"
             text += f", {np.mean(memory):.0f} MB" if memory else ""
