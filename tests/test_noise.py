@@ -6,7 +6,7 @@ from scipy import integrate, stats
 
 from tensorlace import MisspecificationWarning, TNKMRegressor
 from tensorlace.noise import GAUSSIAN, KINDS, Noise, scales, with_noise
-from tensorlace.noise_choice import Residuals, choose_noise
+from tensorlace.noise_choice import Residuals, choose_noise, choose_tails
 from tensorlace.predictive import Mixture, Normal
 
 
@@ -92,6 +92,33 @@ def test_the_noise_there_is_is_chosen(kind):
         h = noise.log_variance(r.X)
         assert np.corrcoef(h, 2 * r.X[:, 0])[0, 1] > 0.9
         assert abs(np.mean(h)) < 0.2
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("before", ["gaussian", "varying_student"])
+@pytest.mark.parametrize("now", ["gaussian", "student"])
+def test_tails_are_chosen_again_and_the_variation_stays(before, now):
+    r = residuals(before)
+    noise, _ = choose_noise(r, np.arange(len(r.y)) % 3, network(r))
+    h, rng = noise.log_variance(r.X), np.random.default_rng(9)
+    z = rng.standard_t(3, len(h)) if now == "student" else rng.standard_normal(len(h))
+    y = 0.5 * np.exp(0.5 * h) * z
+    other = Residuals(r.X, y, None, Normal(np.zeros(len(y)), 0.01, np.ones(len(y))))
+    again, results = choose_tails(other, noise)
+    assert np.isfinite(again.degrees) == (now == "student")
+    assert again.factor == pytest.approx(0.5, abs=0.1)
+    assert (again.strength, again.machines) == (noise.strength, noise.machines)
+    assert [row["noise"] for row in results if row["chosen"]] == [again.kind]
+    expected = with_noise(other.dist, again, h).logpdf(y).mean()
+    assert max(row["held_out_log_score"] for row in results if row["chosen"]) == pytest.approx(
+        expected, rel=1e-11
+    )
+
+
+def test_tails_that_are_not_allowed_are_not_chosen():
+    noise, results = choose_tails(residuals("student"), GAUSSIAN, ("gaussian",))
+    assert noise.kind == "gaussian"
+    assert len(results) == 1
 
 
 def test_kinds_that_are_not_allowed_are_not_tried():

@@ -100,7 +100,7 @@ def test_rows_left_out_are_refits_without_them():
     X = rng.uniform(-1, 1, (40, 1))
     y = 3.0 + np.sin(3 * X[:, 0]) + 0.2 * rng.standard_normal(40)
     model = TNKMRegressor(
-        rank=1, n_basis=7, noise_precision=30.0, prior_precision=0.3, curvature="ggn"
+        rank=1, n_basis=7, solver="als", noise_precision=30.0, prior_precision=0.3, curvature="ggn"
     ).fit(X, y)
     (machine,) = model.machines_
     ensemble = Ensemble((machine,), np.ones(1))

@@ -15,7 +15,7 @@ from tensorlace.noise import GAUSSIAN, KINDS, Noise, scales
 from tensorlace.posterior import Root
 from tensorlace.predictive import Distribution
 
-__all__ = ["Residuals", "choose_noise"]
+__all__ = ["Residuals", "choose_noise", "choose_tails"]
 
 FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 DEGREES = (2.5, 3.0, 4.0, 6.0, 10.0, np.inf)
@@ -131,22 +131,48 @@ def choose_noise(
             tried[kind] = _best(part, (Noise(f, v, s, (machine,)) for s, f, v in grid), h)
     if not tried:  # only a variation was asked for and there are too few rows for it
         tried["gaussian"] = _best(part, (Noise(f) for f in FACTORS), 0.0)
-    chosen = _simplest(part, tried)
+    noise, results = _chosen(part, tried)
+    if noise.strength > 0.0 and machine is not None:
+        noise = replace(noise, level=residuals.mean(machine.mean(residuals.X)))
+    return (GAUSSIAN if noise.trivial else noise), results
+
+
+def choose_tails(
+    residuals: Residuals, noise: Noise, kinds: Sequence[str] = KINDS
+) -> tuple[Noise, list[dict[str, Any]]]:
+    """Factor and tails of a noise again, for other unseen rows; its variation with x stays.
+
+    Returns what `choose_noise` does, for the two kinds that vary like ``noise``.
+    """
+    part = residuals[residuals.some(_ROWS)]
+    h = noise.log_variance(part.X)
+    varies = 2 * (noise.strength > 0.0)
+    tried: dict[str, tuple[Noise, Array]] = {}
+    for kind, degrees in zip(KINDS[varies : varies + 2], ((np.inf,), DEGREES[:-1]), strict=True):
+        if kind in kinds or kind == noise.kind:
+            grid = (replace(noise, factor=f, degrees=v) for f, v in product(FACTORS, degrees))
+            scored = ((n, part.log_scores(n, h)) for n in grid)
+            tried[kind] = max(scored, key=lambda entry: part.mean(entry[1]))
+    return _chosen(part, tried)
+
+
+def _chosen(
+    residuals: Residuals, tried: dict[str, tuple[Noise, Array]]
+) -> tuple[Noise, list[dict[str, Any]]]:
+    """The noise to take of each kind's best and its log scores (n,), and a line for each."""
+    chosen = _simplest(residuals, tried)
     results = [
         {
             "noise": kind,
             "factor": noise.factor,
             "degrees": noise.degrees,
             "strength": noise.strength,
-            "held_out_log_score": part.mean(scores),
+            "held_out_log_score": residuals.mean(scores),
             "chosen": kind == chosen,
         }
         for kind, (noise, scores) in tried.items()
     ]
-    noise = tried[chosen][0]
-    if noise.strength > 0.0 and machine is not None:
-        noise = replace(noise, level=residuals.mean(machine.mean(residuals.X)))
-    return (GAUSSIAN if noise.trivial else noise), results
+    return tried[chosen][0], results
 
 
 def _certain(machine: KernelMachine) -> KernelMachine:

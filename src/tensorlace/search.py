@@ -30,10 +30,11 @@ from tensorlace.inference import Fitted
 from tensorlace.machines import KernelMachine
 from tensorlace.mixtures import Ensemble, Found
 from tensorlace.noise import GAUSSIAN, Noise, with_noise
-from tensorlace.noise_choice import Residuals, choose_noise
+from tensorlace.noise_choice import Residuals, choose_noise, choose_tails
+from tensorlace.predictive import Distribution
 from tensorlace.pruning import prune
 from tensorlace.rounds import Runner, Task, cross_validated, held_out
-from tensorlace.sources import ArraySource, RowSource
+from tensorlace.sources import ArraySource, Chunk, RowSource
 from tensorlace.spread import covering, left_out, yet_to_learn
 from tensorlace.stacking import blend, fold_numbers, greedy
 from tensorlace.streaming import Pieces
@@ -132,11 +133,11 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     finals = [Member(t.candidate, t.seed) if few else Member.after(t) for t in members]
     machines = _final(task, table, finals)
     ensemble = Ensemble(machines, weights[chosen], sharp=True, noise=noise)
-    if noises and not few:  # then no weights are as many as rows, and leaving one out is linear
-        shrink = covering(left_out(ensemble, sample.X, sample.y), sample.y, sample.weight)
-        ensemble = replace(ensemble, noise=replace(noise, shrink=shrink))
+    unseen = (dist, *trials.targets)
+    if noises and not few:
+        ensemble, noises, unseen = _widths(task, ensemble, sample, noises)
     shares = {id(tried[k]): float(weights[k]) for k in chosen}
-    return Found(ensemble, run.results(shares), noises, (dist, *trials.targets))
+    return Found(ensemble, run.results(shares), noises, unseen)
 
 
 def _usable(folds: Any, k: int) -> bool:
@@ -202,6 +203,25 @@ def _noise(
     inner = fold_numbers(residuals.X, y, FOLDS)
     noise, results = choose_noise(residuals, inner, fit, task.noise)
     return noise, results, with_noise(dist, noise, noise.log_variance(residuals.X))
+
+
+def _widths(
+    task: Task, ensemble: Ensemble, sample: Chunk, noises: list[dict[str, Any]]
+) -> tuple[Ensemble, list[dict[str, Any]], tuple[Distribution, Array, Array | None]]:
+    """Noise and widths of final members from what they say of rows left out.
+
+    With fewer weights than rows, leaving one out is close to linear.
+    """
+    X, y, weight = sample.X, sample.y, sample.weight
+    dist = left_out(replace(ensemble, noise=GAUSSIAN), X, y)
+    noise, found = choose_tails(Residuals(X, y, weight, dist), ensemble.noise, task.noise)
+    log_variance = noise.log_variance(X, task.threads)
+    shrink = covering(with_noise(dist, noise, log_variance), y, weight)
+    noise = replace(noise, shrink=shrink)
+    again = {line["noise"]: line for line in found}
+    noises = [again.pop(line["noise"], {**line, "chosen": False}) for line in noises]
+    unseen = with_noise(dist, noise, log_variance), y, weight
+    return replace(ensemble, noise=noise), [*noises, *again.values()], unseen
 
 
 def _final(
