@@ -115,6 +115,15 @@ def test_tails_are_chosen_again_and_the_variation_stays(before, now):
     )
 
 
+def test_a_noise_that_is_hardly_worse_stays():
+    r = residuals("student")
+    best, near, far = Noise(0.5, 2.5), Noise(0.5, 3.0), Noise(0.5, 6.0)
+    scores = [r.log_scores(noise, 0.0).mean() for noise in (best, near, far)]
+    assert scores[0] - 0.003 < scores[1] < scores[0]
+    assert choose_tails(r, near)[0] is near
+    assert (choose_tails(r, far)[0].factor, choose_tails(r, far)[0].degrees) == (0.5, 2.5)
+
+
 def test_tails_that_are_not_allowed_are_not_chosen():
     noise, results = choose_tails(residuals("student"), GAUSSIAN, ("gaussian",))
     assert noise.kind == "gaussian"

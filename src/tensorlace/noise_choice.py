@@ -131,7 +131,7 @@ def choose_noise(
             tried[kind] = _best(part, (Noise(f, v, s, (machine,)) for s, f, v in grid), h)
     if not tried:  # only a variation was asked for and there are too few rows for it
         tried["gaussian"] = _best(part, (Noise(f) for f in FACTORS), 0.0)
-    noise, results = _chosen(part, tried)
+    noise, results = _chosen(part, tried, _simplest(part, tried))
     if noise.strength > 0.0 and machine is not None:
         noise = replace(noise, level=residuals.mean(machine.mean(residuals.X)))
     return (GAUSSIAN if noise.trivial else noise), results
@@ -140,9 +140,9 @@ def choose_noise(
 def choose_tails(
     residuals: Residuals, noise: Noise, kinds: Sequence[str] = KINDS
 ) -> tuple[Noise, list[dict[str, Any]]]:
-    """Factor and tails of a noise again, for other unseen rows; its variation with x stays.
+    """Factor and tails of a noise again, for other unseen rows, if that is clearly better.
 
-    Returns what `choose_noise` does, for the two kinds that vary like ``noise``.
+    Its variation with x stays. Returns what `choose_noise` does, for the two kinds that vary alike.
     """
     part = residuals[residuals.some(_ROWS)]
     h = noise.log_variance(part.X)
@@ -153,14 +153,17 @@ def choose_tails(
             grid = (replace(noise, factor=f, degrees=v) for f, v in product(FACTORS, degrees))
             scored = ((n, part.log_scores(n, h)) for n in grid)
             tried[kind] = max(scored, key=lambda entry: part.mean(entry[1]))
-    return _chosen(part, tried)
+    best = _simplest(part, tried)
+    as_it_was = part.log_scores(noise, h)
+    if not _better(part, tried[best][1], as_it_was, 1.0):
+        tried[noise.kind], best = (noise, as_it_was), noise.kind
+    return _chosen(part, tried, best)
 
 
 def _chosen(
-    residuals: Residuals, tried: dict[str, tuple[Noise, Array]]
+    residuals: Residuals, tried: dict[str, tuple[Noise, Array]], chosen: str
 ) -> tuple[Noise, list[dict[str, Any]]]:
-    """The noise to take of each kind's best and its log scores (n,), and a line for each."""
-    chosen = _simplest(residuals, tried)
+    """The noise of the chosen kind, and a line for each kind with its noise and log scores (n,)."""
     results = [
         {
             "noise": kind,
@@ -192,15 +195,19 @@ def _simplest(residuals: Residuals, tried: dict[str, tuple[Noise, Array]]) -> st
     """Kind with the highest score, except that each step up in complexity must be sure."""
     chosen = next(iter(tried))
     for kind in list(tried)[1:]:
-        gain = tried[kind][1] - tried[chosen][1]
-        mean = residuals.mean(gain)
-        error = np.sqrt(residuals.mean((gain - mean) ** 2) / len(gain))
         # heavier tails are one number more, a variation is a network more
         varies = kind.startswith("varying") and not chosen.startswith("varying")
-        sure = _ERRORS if varies else 1.0
-        if mean > max(sure * error, _GAIN):
+        if _better(residuals, tried[kind][1], tried[chosen][1], _ERRORS if varies else 1.0):
             chosen = kind
     return chosen
+
+
+def _better(residuals: Residuals, scores: Array, than: Array, errors: float) -> bool:
+    """Whether log scores (n,) are larger on average, by so many standard errors and at all."""
+    gain = scores - than
+    mean = residuals.mean(gain)
+    error = np.sqrt(residuals.mean((gain - mean) ** 2) / len(gain))
+    return bool(mean > max(errors * error, _GAIN))
 
 
 def _unseen_surprise(residuals: Residuals, folds: npt.NDArray[np.intp], fit: Fit) -> Array:
