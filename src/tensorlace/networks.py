@@ -39,10 +39,11 @@ def to_vector(cores: Iterable[Array]) -> Array:
 
 def from_vector(v: Array, like: Cores) -> Cores:
     """Cut ``v`` (P,) into cores of the shapes of ``like``."""
-    ends = np.cumsum([V.size for V in like])
-    return tuple(
-        part.reshape(V.shape) for part, V in zip(np.split(v, ends[:-1]), like, strict=True)
-    )
+    parts, start = [], 0
+    for V in like:
+        parts.append(v[start : start + V.size].reshape(V.shape))
+        start += V.size
+    return tuple(parts)
 
 
 def factors(cores: Cores, phi: Phi) -> list[Array]:
@@ -139,16 +140,16 @@ def balance(cores: Cores, gamma: Cores, n_columns: int | None = None) -> Cores:
     so does an additive part, which follows the ``n_columns`` cores.
     """
     cores, rest = cores[:n_columns], cores[len(cores) if n_columns is None else n_columns :]
-    penalty = np.stack(
-        [
-            np.sum((g if np.any(g) else 1.0) * V * V, axis=1)
-            for V, g in zip(cores, gamma, strict=False)
-        ]
-    )  # (D, R)
+    v, g = to_vector(cores), to_vector(gamma[: len(cores)])
+    if not g.all():
+        g = to_vector([G if G.any() else np.ones_like(G) for G in gamma[: len(cores)]])
+    # all factors in one array: a call per column would cost more than the arithmetic
+    lengths = np.repeat([V.shape[1] for V in cores], [len(V) for V in cores])
+    penalty = np.add.reduceat(g * v * v, np.cumsum(lengths) - lengths).reshape(len(cores), -1)
     alive = np.all(penalty > 0, axis=0) & np.all(np.isfinite(penalty), axis=0)
-    log = np.log(np.where(alive, penalty, 1.0))
+    log = np.log(np.where(alive, penalty, 1.0))  # (D, R)
     scale = np.exp(0.5 * (log.mean(axis=0) - log))
-    return (*(V * s[:, None] for V, s in zip(cores, scale, strict=True)), *rest)
+    return (*from_vector(v * np.repeat(scale.ravel(), lengths), cores), *rest)
 
 
 def initialise(

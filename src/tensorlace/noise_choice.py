@@ -7,7 +7,6 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
 from tensorlace.bases.basis import Array
 from tensorlace.machines import KernelMachine
@@ -75,8 +74,11 @@ class Residuals:
         for share, std in zip(*scales(noise.degrees), strict=True):
             v = d.epistemic_stds**2 + a2 * (std * std)
             parts.append(log_w + np.log(share) - 0.5 * (r2 / v + np.log(v)))
-        out = logsumexp(np.concatenate(parts), axis=0)
-        return np.asarray(out) - 0.5 * np.log(2.0 * np.pi)
+        exponents = np.concatenate(parts)
+        largest = exponents.max(axis=0)
+        exponents -= largest
+        sums = np.exp(exponents, out=exponents).sum(axis=0)
+        return np.asarray(largest + np.log(sums) - 0.5 * np.log(2.0 * np.pi))
 
     def some(self, most: int) -> "npt.NDArray[np.bool_]":
         """Mask of rows, at most about ``most``, evenly spread."""

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from threading import Lock
 from typing import Any, final
 
 import numpy as np
@@ -13,6 +12,7 @@ from tensorlace.config import Config
 from tensorlace.noise import KINDS
 from tensorlace.rows import MEMORY_BUDGET
 from tensorlace.trials import Trial, Trials, part_of
+from tensorlace.workers import Workers
 
 __all__ = ["Runner", "Task", "cross_validated", "held_out"]
 
@@ -69,13 +69,19 @@ class Runner:
     """Tries candidates and remembers how they did."""
 
     def __init__(
-        self, task: Task, trials: Trials, width: Width, expired: Callable[[], bool]
+        self,
+        task: Task,
+        trials: Trials,
+        width: Width,
+        expired: Callable[[], bool],
+        workers: Workers,
     ) -> None:
-        self.task, self.trials, self.width, self.expired = task, trials, width, expired
+        self.task, self.trials, self.width = task, trials, width
+        self.expired, self.workers = expired, workers
         self.tried: list[Trial] = []
         self._seen: dict[int, set[Candidate]] = {}
         self._seeds = np.random.default_rng(task.seed)
-        self._number, self._spent, self._lock = count(1), 0.0, Lock()
+        self._number, self._spent = count(1), 0.0
 
     @property
     def work(self) -> float:
@@ -92,7 +98,7 @@ class Runner:
         seen.update(new)
         seeds = self._seeds.integers(2**31, size=len(new)).tolist()
 
-        found = trials.run(new, seeds, self.task.threads, self._done, self.expired)
+        found = trials.run(new, seeds, self.workers, self._done, self.expired)
         self.tried += found
         return found
 
@@ -100,7 +106,7 @@ class Runner:
         """Go on with fits from where they ended, and keep the better of both."""
         candidates, seeds = [t.candidate for t in tried], [t.seed for t in tried]
         found = self.trials.run(
-            candidates, seeds, self.task.threads, self._done, self.expired, begins=tried
+            candidates, seeds, self.workers, self._done, self.expired, begins=tried
         )
         if len(found) < len(tried):  # the clock has stopped some
             return list(tried)
@@ -117,10 +123,9 @@ class Runner:
         """Tell of a fit, and by the cost model, which part of the work is done."""
         if self.task.report is None:
             return
-        with self._lock:
-            self._spent += cost(candidate, self.width, n_rows)
-            share = min(self._spent / self.work, 1.0)
-            self.task.report(f"fit {next(self._number)}, {share:.0%} of the budget: {candidate}")
+        self._spent += cost(candidate, self.width, n_rows)
+        share = min(self._spent / self.work, 1.0)
+        self.task.report(f"fit {next(self._number)}, {share:.0%} of the budget: {candidate}")
 
     def best(self, tried: Sequence[Trial]) -> list[Trial]:
         """Best first."""

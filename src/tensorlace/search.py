@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
 from time import monotonic
 from typing import Any, Self, final
 
@@ -44,9 +43,9 @@ from tensorlace.trials import (
     Trials,
     configured,
     sample_of,
-    side_by_side,
     width_of,
 )
+from tensorlace.workers import Workers
 
 __all__ = ["search"]
 
@@ -73,6 +72,9 @@ _NOISE_FROM = 40
 _NOISE_NETWORK = Candidate(2, 5, "mixed", "column_order", 0.3, True, False)
 _MOST_LONGER = 3
 """Times that the final steps are repeated where longer fits were better."""
+
+_APART_ROWS, _APART_BUDGET = 200, 10.0
+"""Rows, and seconds of a budget, from which starting other processes is worth it."""
 
 _OVERSHOOT, _GRACE = 4.0, 60.0
 """The clock stops a search that takes so many times its budget, and a minute."""
@@ -108,10 +110,12 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     parts = parts[: -(-HELD_ROWS * FOLDS // n)]
     trials = Trials(task.config, sample, table.names, missing, parts, task.memory_budget)
     width = width_of(task.config, sample)
-    run = Runner(task, trials, width, lambda: monotonic() > deadline)
+    apart = few and isinstance(table, ArraySource) and n >= _APART_ROWS
+    workers = Workers(task.threads, apart and task.threads > 1 and task.budget >= _APART_BUDGET)
+    run = Runner(task, trials, width, partial(_past, deadline), workers)
     if not parts:  # two or three distinct rows: nothing can be held out
         only = task.distinct(plan(n, width, 1.0))[:1]
-        machines = _final(task, table, [Member(only[0], task.seed)])
+        machines = _final(task, table, [Member(only[0], task.seed)], workers)
         return Found(Ensemble(machines, np.ones(1)), run.results({}))
     tried = cross_validated(run, n) if few else held_out(run)
     weights = _weights(task, trials, tried, few, table.n_rows, width)
@@ -131,7 +135,7 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
         )
     # beginning where a fit to part of the rows ended pays only if there are many
     finals = [Member(t.candidate, t.seed) if few else Member.after(t) for t in members]
-    machines = _final(task, table, finals)
+    machines = _final(task, table, finals, workers)
     ensemble = Ensemble(machines, weights[chosen], sharp=True, noise=noise)
     unseen = (dist, *trials.targets)
     if noises and not few:
@@ -225,22 +229,27 @@ def _widths(
 
 
 def _final(
-    task: Task, table: RowSource | Pieces, members: Sequence[Member]
+    task: Task, table: RowSource | Pieces, members: Sequence[Member], workers: Workers
 ) -> tuple[KernelMachine, ...]:
     """Members fitted to all rows."""
+    config, memory_budget, report = task.config, task.memory_budget, task.report
 
     def fit(m: Member) -> KernelMachine:
         cut = replace(
-            configured(task.config, m.candidate, table, bends=m.bends),
+            configured(config, m.candidate, table, bends=m.bends),
             max_steps=m.steps,
             tol=1e-3,
             rough=table.n_rows >= ROUGH_FROM,
         )
-        how: dict[str, Any] = {"seeds": [m.seed], "memory_budget": task.memory_budget}
-        machine = prune(fit_machines(cut, table, begin=m.begin, **how)[0])
-        if task.report is not None:
-            task.report(f"member {next(number)}/{len(members)}: {m.candidate}")
-        return machine
+        how: dict[str, Any] = {"seeds": [m.seed], "memory_budget": memory_budget}
+        return prune(fit_machines(cut, table, begin=m.begin, **how)[0])
 
-    number = count(1)
-    return tuple(side_by_side([partial(fit, m) for m in members], task.threads))
+    def told(number: int) -> None:
+        if report is not None:
+            report(f"member {number + 1}/{len(members)}: {members[number].candidate}")
+
+    return tuple(workers([partial(fit, m) for m in members], told))
+
+
+def _past(deadline: float) -> bool:
+    return monotonic() > deadline

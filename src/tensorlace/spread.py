@@ -37,7 +37,7 @@ def yet_to_learn(run: Runner, best: Trial, n_rows: int) -> float:
     trials, (y, weight) = run.trials, run.trials.targets
     halves = [(part_of(train, int(train.sum()) // 2), held) for train, held in trials.parts]
     again = replace(trials, parts=halves).run(
-        [best.candidate], [best.seed], run.task.threads, lambda *fit: None, run.expired
+        [best.candidate], [best.seed], run.workers, lambda *fit: None, run.expired
     )
     if not again:
         return 1.0

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
-from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
 
 from tensorlace.bases import Cosine
 from tensorlace.bases.basis import Array, Basis, Mask
@@ -25,6 +23,7 @@ from tensorlace.sources import ArraySource, Chunk, RowSource
 from tensorlace.stacking import Unseen
 from tensorlace.streaming import LocalPieces, Pieces
 from tensorlace.subsample import hashes, largest_hash
+from tensorlace.workers import Workers
 
 __all__ = [
     "ROUGH_FROM",
@@ -32,7 +31,6 @@ __all__ = [
     "Trials",
     "configured",
     "sample_of",
-    "side_by_side",
     "width_of",
 ]
 
@@ -61,7 +59,7 @@ class Trial:
         Of the rows it was fitted to, on average over the parts.
     seconds : float
     fits : tuple of Fitted
-        One per part.
+        One per part; none if other processes fitted them.
     longer : int
         How often it paid to go on where the fits had ended.
     """
@@ -81,7 +79,8 @@ class Trial:
 class Attempt(NamedTuple):
     """A candidate fitted to one part: what it says of the rows held out, (3, n)."""
 
-    fit: Fitted
+    fit: Fitted | None
+    log_evidence: float
     said: Array
     seconds: float
 
@@ -130,7 +129,7 @@ class Trials:
         self,
         candidates: Sequence[Candidate],
         seeds: Sequence[int],
-        threads: int,
+        workers: Workers,
         done: Callable[[Candidate, int], None],
         expired: Callable[[], bool],
         begins: Sequence[Trial] | None = None,
@@ -138,7 +137,8 @@ class Trials:
         """Try all, side by side; those not begun when time has ``expired`` are left out.
 
         ``done`` is told the candidate and the number of rows of each fit; ``begins`` are trials of
-        the same candidates on the same rows to go on from.
+        the same candidates on the same rows to go on from. What other processes have fitted stays
+        there.
         """
         jobs = [(k, p) for k in range(len(candidates)) for p in range(len(self.parts))]
 
@@ -157,11 +157,16 @@ class Trials:
             begin = None if begins is None else begins[k].fits[p]
             (machine,) = fit_machines(cut, source, begin=begin, **how)
             d = machine.linearized(self.sample.X[held])
-            done(candidates[k], source.n_rows)
             said = np.stack([d.means[0], d.epistemic_stds[0], d.aleatoric_stds[0]])
-            return Attempt(machine.fit, said, perf_counter() - start)
+            fit = machine.fit
+            kept = None if workers.processes else fit
+            return Attempt(kept, fit.log_evidence, said, perf_counter() - start)
 
-        results = side_by_side([partial(attempt, k, p) for k, p in jobs], threads)
+        def told(number: int) -> None:
+            k, p = jobs[number]
+            done(candidates[k], int(self.parts[p][0].sum()))
+
+        results = workers([partial(attempt, k, p) for k, p in jobs], told)
         trials, n, (y, weight) = [], len(self.parts), self.targets
         for k, candidate in enumerate(candidates):
             of_candidate = results[k * n : (k + 1) * n]
@@ -177,9 +182,9 @@ class Trials:
                     seeds[k],
                     *(mean, e, a),
                     score=float(np.average(Normal(mean, e, a).logpdf(y), weights=weight)),
-                    log_evidence=float(np.mean([x.fit.log_evidence for x in of_candidate])),
+                    log_evidence=float(np.mean([x.log_evidence for x in of_candidate])),
                     seconds=sum(x.seconds for x in of_candidate),
-                    fits=tuple(x.fit for x in of_candidate),
+                    fits=tuple(x.fit for x in of_candidate if x.fit is not None),
                 )
             )
         return trials
@@ -189,13 +194,6 @@ class Trials:
         """What all of them say of the rows held out."""
         parts = ("means", "epistemic", "aleatoric")
         return Unseen(*(np.stack([getattr(t, part) for t in trials]) for part in parts))
-
-
-def side_by_side(jobs: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
-    """Results of all jobs, in order; each has one thread for its linear algebra."""
-    with threadpool_limits(1, user_api="blas"):
-        run = Parallel(n_jobs=threads, prefer="threads", require="sharedmem")
-        return list(run(delayed(job)() for job in jobs))
 
 
 def configured(
