@@ -132,7 +132,7 @@ def cost(c: Candidate, width: Width, n_rows: float, steps: float = STEPS) -> flo
 
 def default_budget(n_rows: float) -> float:
     """Seconds that a search may take: under a minute for hundreds of rows, minutes for many."""
-    return min(38.0 + n_rows / 150.0 if n_rows <= 2500 else n_rows / 20.0, 500.0)
+    return min(38.0 + n_rows / 150.0 if n_rows <= 2500 else n_rows / 20.0, 370.0)
 
 
 def most(n_rows: float) -> int:

@@ -23,7 +23,7 @@ _SOFTENING = 0.1
 """Added to squared residuals in units of their variance: a residual of zero says little."""
 
 _ERRORS, _GAIN = 2.0, 0.003
-"""Standard errors by which a noise that varies must be better, and nats per row for any step."""
+"""Standard errors and nats per row by which a noise that varies must be better."""
 
 _VARYING_FROM = 100
 """Rows below which no variation of the noise is looked for."""
@@ -157,7 +157,7 @@ def choose_tails(
             tried[kind] = max(scored, key=lambda entry: part.mean(entry[1]))
     best = _simplest(part, tried)
     as_it_was = part.log_scores(noise, h)
-    if not _better(part, tried[best][1], as_it_was, 1.0):
+    if not _better(part, tried[best][1], as_it_was, 1.0, _GAIN):
         tried[noise.kind], best = (noise, as_it_was), noise.kind
     return _chosen(part, tried, best)
 
@@ -194,22 +194,23 @@ def _best(
 
 
 def _simplest(residuals: Residuals, tried: dict[str, tuple[Noise, Array]]) -> str:
-    """Kind with the highest score, except that each step up in complexity must be sure."""
+    """Kind with the highest score, except that a variation must be sure."""
     chosen = next(iter(tried))
     for kind in list(tried)[1:]:
-        # heavier tails are one number more, a variation is a network more
+        # heavier tails are one number more and forgive much, a variation is a network more
         varies = kind.startswith("varying") and not chosen.startswith("varying")
-        if _better(residuals, tried[kind][1], tried[chosen][1], _ERRORS if varies else 1.0):
+        sure = (_ERRORS, _GAIN) if varies else (0.0, 0.0)
+        if _better(residuals, tried[kind][1], tried[chosen][1], *sure):
             chosen = kind
     return chosen
 
 
-def _better(residuals: Residuals, scores: Array, than: Array, errors: float) -> bool:
-    """Whether log scores (n,) are larger on average, by so many standard errors and at all."""
+def _better(residuals: Residuals, scores: Array, than: Array, errors: float, nats: float) -> bool:
+    """Whether log scores (n,) are larger on average, by so many standard errors and nats."""
     gain = scores - than
     mean = residuals.mean(gain)
     error = np.sqrt(residuals.mean((gain - mean) ** 2) / len(gain))
-    return bool(mean > max(errors * error, _GAIN))
+    return bool(mean > max(errors * error, nats))
 
 
 def _unseen_surprise(residuals: Residuals, folds: npt.NDArray[np.intp], fit: Fit) -> Array:

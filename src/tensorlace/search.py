@@ -1,7 +1,7 @@
 """A model that chooses itself: many small fits, judged on rows they have not seen, and mixed.
 
 With hundreds of rows every candidate is cross-validated; with more, a part is held out. The
-mixture weighs all that were tried, half by what helps the mixture on unseen rows and half equally,
+mixture weighs all that were tried, partly by what helps the mixture on unseen rows, else equally,
 and row by row by how sure each is. Single best picks are overconfident, and so are mixtures of few.
 """
 
@@ -64,6 +64,9 @@ MEMBERS, FEW_MEMBERS = 30, 8
 
 _LEAST_SHARE = 0.004
 """A member that counts less than this on average over rows is left out."""
+
+_TRUST, _TRUST_FEW = 0.5, 0.2
+"""Share of the weights that is picked for the mixture's sake, of few large models and of many."""
 
 _WRONG = 2.0
 """A member whose log score is worse by one on average counts less by a factor of exp(-2)."""
@@ -170,7 +173,7 @@ def _weights(
         allowed = np.array(kept)
     picks = greedy(unseen[allowed], y, weight, min(PICKS, most) if most < len(allowed) else PICKS)
     # few rows say little of which members help, but much of those that are plainly wrong
-    trust = 0.5 * len(y) / (len(y) + 50.0)
+    trust = (_TRUST_FEW if few else _TRUST) * len(y) / (len(y) + 50.0)
     score = np.average(unseen[allowed].log_density(y), axis=1, weights=weight)
     equal = np.exp(_WRONG * (score - score.max()))
     w = np.zeros(len(tried))
