@@ -70,6 +70,7 @@ ORDER = [
         "arguments",
         "candidates",
         "fitting",
+        "workers",
         "trials",
         "rounds",
         "spread",

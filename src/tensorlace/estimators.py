@@ -88,8 +88,9 @@ class TNKMRegressor(
     random_state : int, RandomState or None, default=None
         Where the weights start, and the draws.
     n_jobs : int or None, default=None
-        Threads. None uses all cores. With a number for ``rank`` no bit of the result depends on it;
-        with "auto" more threads try more candidates in the same time.
+        Threads, or processes for many small fits; None uses all cores. With a number for ``rank``
+        no bit of the result depends on it; with "auto" more of them try more candidates in the
+        same time.
     row_dtype : {"float64", "float32"}, default="float64"
         Precision of features and partial products of single rows; sums over rows are always double.
         "float32" halves memory and traffic and leaves about six digits.

@@ -1,5 +1,6 @@
 """Work that is done side by side: by threads, or by processes where threads would take turns."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -59,6 +60,10 @@ def _call(job: Callable[[], Any]) -> Any:
 
 
 def _alone(job: Callable[[], Any]) -> Any:
-    """Do a job in another process, with as many threads as it would have in this one."""
-    with threadpool_limits(1, user_api="blas"):
+    """Do a job in another process, with as many threads as here and without warnings.
+
+    They would be printed there, whatever the filters of this process say.
+    """
+    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         return job()
