@@ -120,9 +120,9 @@ class Found:
     results : list of dict
         One entry per candidate: what it was, its score, its seconds and its weight.
     noise_results : list of dict
-        One entry per kind of noise that was tried.
+        One entry per kind of noise that was tried, on rows held out or left out.
     unseen : tuple or None
-        Distribution and targets of held-out rows, for a check.
+        Distribution, targets and weights of such rows, for a check.
     """
 
     ensemble: Ensemble

@@ -23,7 +23,7 @@ _SOFTENING = 0.1
 """Added to squared residuals in units of their variance: a residual of zero says little."""
 
 _ERRORS, _GAIN = 2.0, 0.003
-"""Standard errors and nats per row by which a noise that varies must be better."""
+"""Standard errors by which a noise that varies must be better, and nats per row for any step."""
 
 _VARYING_FROM = 100
 """Rows below which no variation of the noise is looked for."""
@@ -97,7 +97,7 @@ def choose_noise(
     fit: Fit | None,
     kinds: Sequence[str] = KINDS,
 ) -> tuple[Noise, list[dict[str, Any]]]:
-    """Best noise by the log score of unseen rows; a more complex one has to be clearly better.
+    """Best noise by the log score of unseen rows; one that varies has to be clearly better.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def choose_noise(
     -------
     noise : Noise
     results : list of dict
-        Kind, factor, degrees, strength, log score and whether it was chosen.
+        Kind, factor, degrees, strength, log score, of which rows, and whether it was chosen.
     """
     few = residuals.some(_ROWS)
     part = residuals[few]
@@ -173,6 +173,7 @@ def _chosen(
             "degrees": noise.degrees,
             "strength": noise.strength,
             "held_out_log_score": residuals.mean(scores),
+            "rows": "held out",
             "chosen": kind == chosen,
         }
         for kind, (noise, scores) in tried.items()
@@ -209,7 +210,8 @@ def _better(residuals: Residuals, scores: Array, than: Array, errors: float, nat
     """Whether log scores (n,) are larger on average, by so many standard errors and nats."""
     gain = scores - than
     mean = residuals.mean(gain)
-    error = np.sqrt(residuals.mean((gain - mean) ** 2) / len(gain))
+    count = len(gain) if residuals.weight is None else residuals.weight.sum()
+    error = np.sqrt(residuals.mean((gain - mean) ** 2) / count)
     return bool(mean > max(errors * error, nats))
 
 

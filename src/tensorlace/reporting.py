@@ -91,13 +91,16 @@ def as_frame(results: list[dict[str, Any]]) -> Any:
 
 
 def checked(unseen: tuple[Distribution, Array, Array | None] | None) -> Check | None:
-    """Compare rows that were held out with what was said of them; warn if they contradict it."""
+    """Compare unseen rows with what was said of them; warn if they contradict it.
+
+    They were held out of the fits or, where rows are many, left out of each in closed form.
+    """
     if unseen is None or len(unseen[1]) < _CHECK_FROM:
         return None
     dist, y, weight = unseen
     found = check(y, dist, sample_weight=weight)
     if found.contradicted:
-        _warn(MisspecificationWarning, f"on rows held out in the search, {found.message}")
+        _warn(MisspecificationWarning, f"on rows held out or left out, {found.message}")
     return found
 
 

@@ -23,6 +23,7 @@ from tensorlace.candidates import (
     cost,
     plan,
 )
+from tensorlace.curvature import GGN
 from tensorlace.errors import TimeBudgetWarning
 from tensorlace.fitting import fit_machines
 from tensorlace.inference import Fitted
@@ -142,7 +143,12 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     ensemble = Ensemble(machines, weights[chosen], sharp=True, noise=noise)
     unseen = (dist, *trials.targets)
     if noises and not few:
-        ensemble, noises, unseen = _widths(task, ensemble, sample, noises)
+        # leverages are those of the whole posterior
+        whole = isinstance(task.config.curvature, GGN) and task.config.truncation.threshold is None
+        if whole:
+            ensemble, noises, unseen = _widths(task, ensemble, sample, noises)
+        else:
+            ensemble = replace(ensemble, noise=replace(noise, shrink=covering(*unseen)))
     shares = {id(tried[k]): float(weights[k]) for k in chosen}
     return Found(ensemble, run.results(shares), noises, unseen)
 
@@ -220,15 +226,15 @@ def _widths(
     With fewer weights than rows, leaving one out is close to linear.
     """
     X, y, weight = sample.X, sample.y, sample.weight
-    dist = left_out(replace(ensemble, noise=GAUSSIAN), X, y)
+    dist = left_out(replace(ensemble, noise=GAUSSIAN), X, y, weight, task.threads)
     noise, found = choose_tails(Residuals(X, y, weight, dist), ensemble.noise, task.noise)
     log_variance = noise.log_variance(X, task.threads)
     shrink = covering(with_noise(dist, noise, log_variance), y, weight)
     noise = replace(noise, shrink=shrink)
-    again = {line["noise"]: line for line in found}
-    noises = [again.pop(line["noise"], {**line, "chosen": False}) for line in noises]
+    lines = [{**line, "chosen": False} for line in noises]
+    lines += [{**line, "rows": "left out"} for line in found]
     unseen = with_noise(dist, noise, log_variance), y, weight
-    return replace(ensemble, noise=noise), [*noises, *again.values()], unseen
+    return replace(ensemble, noise=noise), lines, unseen
 
 
 def _final(
@@ -247,7 +253,7 @@ def _final(
         how: dict[str, Any] = {"seeds": [m.seed], "memory_budget": memory_budget}
         return prune(fit_machines(cut, table, begin=m.begin, **how)[0])
 
-    def told(number: int) -> None:
+    def told(number: int, _: KernelMachine) -> None:
         if report is not None:
             report(f"member {number + 1}/{len(members)}: {members[number].candidate}")
 

@@ -50,20 +50,25 @@ def yet_to_learn(run: Runner, best: Trial, n_rows: int) -> float:
     return float(max(share, _LEAST_SHARE) ** power)
 
 
-def left_out(ensemble: Ensemble, X: Array, y: Array) -> Distribution:
+def left_out(
+    ensemble: Ensemble, X: Array, y: Array, weight: Array | None = None, threads: int = 1
+) -> Distribution:
     """What the members would say of rows (n, D) that they were fitted to, had each been left out.
 
     Near the fit a machine is linear in its weights. With leverage ``h = β gᵀΣg`` of a row, leaving
     it out divides its residual and its epistemic variance by ``1 - h``, exactly so if the machine
-    is linear and its precisions stay as they are.
+    is linear and its precisions stay as they are. Rows that are equal leave together, each as often
+    as its weight says.
     """
+    _, group = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
+    times = np.bincount(group.ravel(), weight)[group.ravel()]
     parts = []
     for machine in ensemble.machines:
-        d = machine.linearized(X)
+        d = machine.linearized(X, threads)
         e, a = d.epistemic_stds[0], d.aleatoric_stds[0]
-        stays = np.maximum(1.0 - (e / a) ** 2, _LEAST_LEFT)
+        stays = np.maximum(1.0 - times * (e / a) ** 2, _LEAST_LEFT)
         parts.append(Normal(y - (y - d.means[0]) / stays, e / np.sqrt(stays), a))
-    return ensemble.mixed(parts, X)
+    return ensemble.mixed(parts, X, threads)
 
 
 def _count(y: Array, weight: Array | None) -> float:
@@ -79,8 +84,10 @@ def covering(dist: Distribution, y: Array, weight: Array | None) -> float:
     chance = np.sqrt(1.0 / (6.0 * _count(y, weight)))  # p (1 - p) is 1/6 on average over levels
     if calibration_error(y, dist, sample_weight=weight) <= _SURE * chance:
         return 1.0
-    scaled = [with_noise(dist, Noise(shrink=k), np.zeros(len(y))) for k in _SCALES]
-    scores = [np.average(d.logpdf(y), weights=weight) for d in scaled]
-    errors = [calibration_error(y, d, sample_weight=weight) for d in scaled]
+    scores, errors = [], []
+    for scale in _SCALES:  # one at a time: with heavy tails each is a large mixture
+        scaled = with_noise(dist, Noise(shrink=scale), np.zeros(len(y)))
+        scores.append(np.average(scaled.logpdf(y), weights=weight))
+        errors.append(calibration_error(y, scaled, sample_weight=weight))
     allowed = np.asarray(scores) >= max(scores) - _NATS
     return _SCALES[int(np.argmin(np.where(allowed, errors, np.inf)))]

@@ -162,9 +162,10 @@ class Trials:
             kept = None if workers.processes else fit
             return Attempt(kept, fit.log_evidence, said, perf_counter() - start)
 
-        def told(number: int) -> None:
+        def told(number: int, attempted: Attempt | None) -> None:
             k, p = jobs[number]
-            done(candidates[k], int(self.parts[p][0].sum()))
+            if attempted is not None:
+                done(candidates[k], int(self.parts[p][0].sum()))
 
         results = workers([partial(attempt, k, p) for k, p in jobs], told)
         trials, n, (y, weight) = [], len(self.parts), self.targets

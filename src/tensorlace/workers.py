@@ -1,14 +1,22 @@
 """Work that is done side by side: by threads, or by processes where threads would take turns."""
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from threading import Thread
+from time import sleep
 from typing import Any, final
 
 from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
 from threadpoolctl import threadpool_limits
 
 __all__ = ["Workers"]
+
+_LOOK_EVERY = 1.0
+"""Seconds between two looks at whether anybody waits for the result."""
 
 
 @final
@@ -35,35 +43,51 @@ class Workers:
     processes: bool = False
 
     def __call__(
-        self, jobs: Sequence[Callable[[], Any]], told: Callable[[int], None] | None = None
+        self, jobs: Sequence[Callable[[], Any]], told: Callable[[int, Any], None] | None = None
     ) -> list[Any]:
         """Results of all jobs, in order; each has one thread for its linear algebra.
 
-        ``told`` hears the number of each job that is done, in this process.
+        ``told`` hears the number and the result of each job that is done, in this process.
         """
         how: dict[str, Any] = {"prefer": "threads", "require": "sharedmem"}
         if self.processes:
-            how = {"prefer": "processes", "max_nbytes": None, "batch_size": 1}
+            how = {"prefer": "processes"}
+        backend = get_active_backend(**how)[0]
+        if getattr(backend, "supports_return_generator", False):
+            how["return_as"] = "generator"
+        if self.processes:
+            how |= {"max_nbytes": None, "batch_size": 1}
         results = []
         with threadpool_limits(1, user_api="blas"):
-            run = Parallel(n_jobs=self.count, return_as="generator", **how)
-            work = _alone if self.processes else _call
+            run = Parallel(n_jobs=self.count, **how)
+            work = partial(_alone, os.getpid())
             for number, result in enumerate(run(delayed(work)(job) for job in jobs)):
                 results.append(result)
                 if told is not None:
-                    told(number)
+                    told(number, result)
         return results
 
 
-def _call(job: Callable[[], Any]) -> Any:
-    return job()
-
-
-def _alone(job: Callable[[], Any]) -> Any:
-    """Do a job in another process, with as many threads as here and without warnings.
+def _alone(parent: int, job: Callable[[], Any]) -> Any:
+    """Do a job; in another process with as many threads as here and without warnings.
 
     They would be printed there, whatever the filters of this process say.
     """
+    if os.getpid() == parent:
+        return job()
+    _end_with(parent)
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return job()
+
+
+@lru_cache(maxsize=1)
+def _end_with(parent: int) -> None:
+    """End this process soon after the one that it works for, which may be killed at any time."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(_LOOK_EVERY)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()

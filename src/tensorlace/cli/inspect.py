@@ -75,7 +75,7 @@ def inspect(model: Model, json: Json = False) -> None:
 
 
 def _seen(about: dict[str, Any]) -> Iterator[str]:
-    """Rows held out in the search, and rows that are in the file."""
+    """Rows held out or left out in the search, and rows that are in the file."""
     held_out = about["held_out"]
     if held_out is not None:
         where = held_out["levels"].index(0.95)

@@ -136,6 +136,7 @@ def noise_table(model: Any) -> list[dict[str, str]]:
             "degrees": number(line["degrees"]) if np.isfinite(line["degrees"]) else "normal tails",
             "strength": number(line["strength"]),
             "score": f"{line['held_out_log_score']:.4f}",
+            "rows": str(line.get("rows", "held out")),
             "chosen": "chosen" if line["chosen"] else "",
         }
         for line in records(getattr(model, "noise_results_", None))
