@@ -74,6 +74,7 @@ ORDER = [
         "trials",
         "rounds",
         "spread",
+        "members",
         "search",
     ),
     *("encoding", "tables", "effects", "overview", "explanations", "effects_display"),

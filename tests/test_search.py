@@ -1,17 +1,19 @@
 """The model that chooses itself."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.linear_model import BayesianRidge
 
 from oracles import error
-from tensorlace import TNKMRegressor, metrics
+from tensorlace import TNKMRegressor, members, metrics
 from tensorlace.candidates import Width, cost, enlarged, plan
-from tensorlace.errors import InputError
+from tensorlace.errors import InputError, MisspecificationWarning
 from tensorlace.rotation import Rotation, Scatter
 from tensorlace.sources import Chunk, NpySource
+from tensorlace.stacking import Unseen
 
 
 def table(n=150, seed=0, D=3):
@@ -200,3 +202,27 @@ def test_a_choice_checks_itself():
     assert not model.check_.contradicted
     assert model.check_.n_rows >= 350
     assert TNKMRegressor(rank=1, n_basis=3, tol=1.0).fit(X, y).check_ is None
+
+
+def test_two_rows_over_and_over():
+    """One of them is held out, again and again: nothing can be chosen by it."""
+    X, y = np.tile([[0.0], [1.0]], (1000, 1)), np.tile([3.0, 5.0], 1000)
+    with pytest.warns(MisspecificationWarning, match="too narrow"):
+        model = auto(n_jobs=1).fit(X, y)
+    np.testing.assert_allclose(model.predict([[0.0], [1.0]]), [3.0, 5.0], atol=1.0)
+
+
+def test_picks_are_trusted_as_far_as_they_help_elsewhere():
+    """Forty models: all alike but for chance, or one right and all others wrong together."""
+    rng = np.random.default_rng(0)
+    n, y = 400, rng.standard_normal(400)
+    X = rng.standard_normal((n, 2))
+    trials = SimpleNamespace(
+        sample=Chunk(X, y, None, 0), held=np.ones(n, dtype=bool), targets=(y, None)
+    )
+    stds = 0.0 * np.ones((40, n)), np.ones((40, n))
+    alike = Unseen(y + 0.7 * rng.standard_normal((40, n)), *stds)
+    assert members._trust(trials, alike, 20) == 0.2
+    means = y + np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal((40, n))
+    means[7] = y + 0.3 * rng.standard_normal(n)
+    assert members._trust(trials, Unseen(means, *stds), 20) == 0.8

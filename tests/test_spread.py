@@ -118,6 +118,22 @@ def test_rows_left_out_are_refits_without_them():
         assert said.aleatoric_std[n] == pytest.approx(1.0 / np.sqrt(30.0), rel=1e-12)
 
 
+def test_equal_rows_leave_together_and_weights_are_repetitions():
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-1, 1, (30, 1))
+    y, weight = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(30), rng.integers(1, 4, 30)
+    how = {"rank": 1, "n_basis": 5, "solver": "als", "noise_precision": 9.0, "prior_precision": 1.0}
+    weighted = TNKMRegressor(**how).fit(X, y, sample_weight=weight)
+    ensemble = Ensemble(weighted.machines_, np.ones(1))
+    said = left_out(ensemble, X, y, weight.astype(float))
+    again = np.repeat(np.arange(30), weight)
+    repeated = left_out(ensemble, X[again], y[again])
+    np.testing.assert_allclose(repeated.mean, said.mean[again], rtol=1e-12)
+    np.testing.assert_allclose(repeated.std, said.std[again], rtol=1e-12)
+    alone = left_out(ensemble, X, y)
+    assert np.all(np.abs(alone.mean - y)[weight > 1] < np.abs(said.mean - y)[weight > 1])
+
+
 def test_no_row_is_left_with_less_than_nothing():
     """As many weights as rows and next to no noise: a leverage of one to rounding."""
     rng = np.random.default_rng(6)

@@ -1,8 +1,12 @@
 """Work side by side: the same results from threads and processes."""
 
 import os
+import subprocess
+import sys
 import warnings
 from functools import partial
+from pathlib import Path
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -18,8 +22,10 @@ BOTH = [Workers(2), Workers(2, processes=True)]
 @pytest.mark.parametrize("workers", BOTH)
 def test_results_and_news_come_in_order(workers):
     told = []
-    assert workers([partial(pow, 3, k) for k in range(7)], told.append) == [3**k for k in range(7)]
-    assert told == list(range(7))
+    powers = [3**k for k in range(7)]
+    jobs = [partial(pow, 3, k) for k in range(7)]
+    assert workers(jobs, lambda *news: told.append(news)) == powers
+    assert told == list(enumerate(powers))
 
 
 @pytest.mark.parametrize("workers", BOTH)
@@ -51,13 +57,47 @@ def test_processes_are_others_unless_a_user_says_threads():
         assert set(apart([os.getpid] * 3)) == {os.getpid()}
 
 
-def test_processes_do_not_warn(capfd):
-    Workers(2, processes=True)([partial(warnings.warn, "of no use", stacklevel=1)] * 2)
-    assert "of no use" not in capfd.readouterr().err
+def filters():
+    return warnings.filters[0][0]
+
+
+def test_warnings_are_kept_to_this_process():
+    before = list(warnings.filters)
+    assert Workers(2, processes=True)([filters] * 2) == ["ignore"] * 2
+    with parallel_config(backend="threading"):
+        Workers(2, processes=True)([partial(sleep, 0.05), partial(sleep, 0.1)] * 2)
+    assert warnings.filters == before
+
+
+def test_a_backend_that_only_gives_lists_will_do():
+    with parallel_config(backend="multiprocessing"):
+        assert Workers(2, processes=True)([partial(pow, 2, k) for k in range(3)]) == [1, 2, 4]
+
+
+def test_workers_end_with_their_parent():
+    """Killed outright, as by an interrupt of the command line."""
+    code = """
+import os
+from time import sleep
+from tensorlace.workers import Workers
+def told(number, pid):
+    print(pid, flush=True)
+    os._exit(130)
+Workers(2, processes=True)([os.getpid, lambda: sleep(60)], told)
+"""
+    how = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    done = subprocess.run([sys.executable, "-c", code], **how)
+    assert done.returncode == 130
+    pid, patience = int(done.stdout), monotonic() + 20
+    while monotonic() < patience and Path(f"/proc/{pid}").exists():
+        sleep(0.2)
+    assert not Path(f"/proc/{pid}").exists()
 
 
 def test_a_search_gives_the_same_bits_by_processes_and_threads(monkeypatch):
     monkeypatch.setattr(search, "_APART_BUDGET", 0.5)
+    made = []
+    monkeypatch.setattr(search, "Workers", lambda *how: made.append(Workers(*how)) or made[-1])
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (230, 3))
     y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(230)
@@ -66,3 +106,4 @@ def test_a_search_gives_the_same_bits_by_processes_and_threads(monkeypatch):
     with parallel_config(backend="threading"):
         together = model.fit(X, y).predict(X, return_std=True)
     np.testing.assert_array_equal(apart, together)
+    assert made == [Workers(2, processes=True)] * 2

@@ -14,7 +14,7 @@ from tensorlace.noise import GAUSSIAN, KINDS, Noise, scales
 from tensorlace.posterior import Root
 from tensorlace.predictive import Distribution
 
-__all__ = ["Residuals", "choose_noise", "choose_tails"]
+__all__ = ["Residuals", "choose_noise", "choose_tails", "crossed"]
 
 FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 DEGREES = (2.5, 3.0, 4.0, 6.0, 10.0, np.inf)
@@ -160,6 +160,13 @@ def choose_tails(
     if not _better(part, tried[best][1], as_it_was, 1.0, _GAIN):
         tried[noise.kind], best = (noise, as_it_was), noise.kind
     return _chosen(part, tried, best)
+
+
+def crossed(seen: Residuals, unseen: Residuals) -> Array:
+    """Log scores (n,) of rows with the constant noise that is best for others, roughly."""
+    grid = product(FACTORS[1::2], DEGREES[::2] + DEGREES[-1:])
+    noise, _ = _best(seen, (Noise(f, v) for f, v in grid), 0.0)
+    return unseen.log_scores(noise, 0.0)
 
 
 def _chosen(

@@ -7,27 +7,20 @@ and row by row by how sure each is. Single best picks are overconfident, and so 
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import Any, Self, final
+from typing import Any
 
 import numpy as np
 
 from tensorlace.bases.basis import Array, Mask
-from tensorlace.candidates import (
-    FINAL_STEPS,
-    STEPS,
-    Candidate,
-    Width,
-    cost,
-    plan,
-)
+from tensorlace.candidates import Candidate, plan
 from tensorlace.curvature import GGN
 from tensorlace.errors import TimeBudgetWarning
 from tensorlace.fitting import fit_machines
-from tensorlace.inference import Fitted
 from tensorlace.machines import KernelMachine
+from tensorlace.members import CHOOSE_FROM, FOLDS, Member, weigh
 from tensorlace.mixtures import Ensemble, Found
 from tensorlace.noise import GAUSSIAN, Noise, with_noise
 from tensorlace.noise_choice import Residuals, choose_noise, choose_tails
@@ -36,16 +29,9 @@ from tensorlace.pruning import prune
 from tensorlace.rounds import Runner, Task, cross_validated, held_out
 from tensorlace.sources import ArraySource, Chunk, RowSource
 from tensorlace.spread import covering, left_out, yet_to_learn
-from tensorlace.stacking import blend, fold_numbers, greedy
+from tensorlace.stacking import fold_numbers
 from tensorlace.streaming import Pieces
-from tensorlace.trials import (
-    ROUGH_FROM,
-    Trial,
-    Trials,
-    configured,
-    sample_of,
-    width_of,
-)
+from tensorlace.trials import ROUGH_FROM, Trial, Trials, configured, sample_of, width_of
 from tensorlace.workers import Workers
 
 __all__ = ["search"]
@@ -59,47 +45,12 @@ FEW_ROWS = 2500
 HELD_ROWS = 350
 """Rows to be held out, one fold after the other: with few rows each is held out once."""
 
-FOLDS, PICKS = 5, 20
-MEMBERS, FEW_MEMBERS = 30, 8
-"""Most members: of small models on few rows, of large ones on many."""
-
-_LEAST_SHARE = 0.004
-"""A member that counts less than this on average over rows is left out."""
-
-_TRUST, _TRUST_FEW = 0.5, 0.2
-"""Share of the weights that is picked for the mixture's sake, of few large models and of many."""
-
-_WRONG = 2.0
-"""A member whose log score is worse by one on average counts less by a factor of exp(-2)."""
-
-_NOISE_FROM = 40
 _NOISE_NETWORK = Candidate(2, 5, "mixed", "column_order", 0.3, True, False)
-_MOST_LONGER = 3
-"""Times that the final steps are repeated where longer fits were better."""
-
 _APART_ROWS, _APART_BUDGET = 200, 10.0
 """Rows, and seconds of a budget, from which starting other processes is worth it."""
 
 _OVERSHOOT, _GRACE = 4.0, 60.0
 """The clock stops a search that takes so many times its budget, and a minute."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Member:
-    """What is to be fitted to all rows: from nothing, or from where a trial ended."""
-
-    candidate: Candidate
-    seed: int
-    begin: Fitted | None = None
-    steps: int = STEPS
-    bends: bool = False
-
-    @classmethod
-    def after(cls, trial: Trial) -> Self:
-        """Go on from a trial, for longer if that paid with part of the rows."""
-        steps = FINAL_STEPS * (1 + min(trial.longer, _MOST_LONGER))
-        return cls(trial.candidate, trial.seed, trial.fits[0], steps, bends=trial.longer > 0)
 
 
 def search(task: Task, table: RowSource | Pieces) -> Found:
@@ -122,7 +73,7 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
         machines = _final(task, table, [Member(only[0], task.seed)], workers)
         return Found(Ensemble(machines, np.ones(1)), run.results({}))
     tried = cross_validated(run, n) if few else held_out(run)
-    weights = _weights(task, trials, tried, few, table.n_rows, width)
+    weights = weigh(task, trials, tried, few, table.n_rows, width)
     chosen = np.flatnonzero(weights)
     members = [tried[k] for k in chosen]
     noise, noises, dist = _noise(task, trials, members, weights[chosen])
@@ -158,38 +109,6 @@ def _usable(folds: Any, k: int) -> bool:
     return held > 0 and len(folds) - held >= 3
 
 
-def _weights(
-    task: Task, trials: Trials, tried: Sequence[Trial], few: bool, n_rows: int, width: Width
-) -> Array:
-    """Overall weights (K,) of all that were tried; where rows are many, few are not zero."""
-    y, weight = trials.targets
-    unseen = Trials.unseen(tried)
-    most = task.n_members or (MEMBERS if few else FEW_MEMBERS)
-    allowed = np.arange(len(tried))
-    if not few:
-        score = np.average(unseen.log_density(y), axis=1, weights=weight)
-        order = np.argsort(-score, kind="stable")
-        work = 0.4 * task.budget * task.threads
-        kept: list[int] = []
-        for k in order:
-            seconds = cost(tried[k].candidate, width, n_rows, Member.after(tried[k]).steps)
-            if not kept or seconds <= work:
-                kept.append(int(k))
-                work -= seconds
-        allowed = np.array(kept)
-    picks = greedy(unseen[allowed], y, weight, min(PICKS, most) if most < len(allowed) else PICKS)
-    # few rows say little of which members help, but much of those that are plainly wrong
-    trust = (_TRUST_FEW if few else _TRUST) * len(y) / (len(y) + 50.0)
-    score = np.average(unseen[allowed].log_density(y), axis=1, weights=weight)
-    equal = np.exp(_WRONG * (score - score.max()))
-    w = np.zeros(len(tried))
-    w[allowed] = trust * picks / picks.sum() + (1.0 - trust) * equal / equal.sum()
-    share = blend(w[allowed], unseen[allowed].log_std).mean(axis=1)
-    w[allowed[share < _LEAST_SHARE]] = 0.0
-    w[np.argsort(-w, kind="stable")[most:]] = 0.0
-    return np.asarray(w / w.sum())
-
-
 def _noise(
     task: Task, trials: Trials, members: Sequence[Trial], weights: Array
 ) -> tuple[Noise, list[dict[str, Any]], Any]:
@@ -198,7 +117,7 @@ def _noise(
     held = trials.held
     dist = Trials.unseen(members).mixture(weights)
     residuals = Residuals(trials.sample.X[held], y, weight, dist)
-    if len(y) < _NOISE_FROM:
+    if len(y) < CHOOSE_FROM:
         # too few to choose by, and to know the variance: a mean of n rows has n - 1 degrees left
         n = float(len(y) if weight is None else weight.sum())
         unsure = "student" in task.noise
@@ -214,7 +133,7 @@ def _noise(
         return fit_machines(cut, source, seeds=[task.seed])[0]
 
     inner = fold_numbers(residuals.X, y, FOLDS)
-    noise, results = choose_noise(residuals, inner, fit, task.noise)
+    noise, results = choose_noise(residuals, inner, fit if inner.any() else None, task.noise)
     return noise, results, with_noise(dist, noise, noise.log_variance(residuals.X))
 
 

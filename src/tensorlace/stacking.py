@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,13 @@ from scipy.special import logsumexp
 from tensorlace.bases.basis import Array
 from tensorlace.predictive import Distribution, Mixture
 
-__all__ = ["SHARPNESS", "Unseen", "blend", "fold_numbers", "greedy", "tempered"]
+__all__ = ["SHARPNESS", "Unseen", "blend", "fold_numbers", "greedy", "shares", "tempered"]
 
 SHARPNESS = 3.0
 """Members are weighted by (their std)^-SHARPNESS row by row: who is sure there is listened to."""
+
+_WRONG = 2.0
+"""A member whose log score is worse by one on average counts less by a factor of exp(-2)."""
 
 _TEMPER, _SMALLEST_WEIGHT = 15.0, 0.02
 """A difference of N / 15 in evidence is a factor of e in weight; less than 0.02 is left out."""
@@ -50,9 +53,9 @@ class Unseen:
         z = (y - self.means) / np.hypot(self.epistemic, self.aleatoric)
         return np.asarray(-0.5 * z * z - self.log_std - 0.5 * np.log(2.0 * np.pi))
 
-    def __getitem__(self, models: npt.NDArray[np.intp]) -> "Unseen":
-        """Some of the models."""
-        return Unseen(self.means[models], self.epistemic[models], self.aleatoric[models])
+    def __getitem__(self, part: Any) -> "Unseen":
+        """Some of the models, or of the rows."""
+        return Unseen(self.means[part], self.epistemic[part], self.aleatoric[part])
 
     def mixture(self, weights: Array) -> Mixture:
         """Their blend with overall weights (K,)."""
@@ -107,6 +110,21 @@ def greedy(unseen: Unseen, y: Array, weight: Array | None, n_members: int) -> Ar
         counts[best] += 1
         above, below = up[best], down[best]
     return counts
+
+
+def shares(unseen: Unseen, y: Array, weight: Array | None, n_members: int) -> tuple[Array, Array]:
+    """Two ways to weigh K models, each (K,) of sum one: picked by `greedy`, and all of them.
+
+    Of all, those that are plainly wrong count little.
+
+    >>> u = Unseen(np.array([[0.0, 0.0], [3.0, 3.0]]), np.zeros((2, 2)), np.ones((2, 2)))
+    >>> [w.round(4).tolist() for w in shares(u, np.zeros(2), None, 4)]
+    [[1.0, 0.0], [0.9999, 0.0001]]
+    """
+    picks = greedy(unseen, y, weight, n_members)
+    score = np.average(unseen.log_density(y), axis=1, weights=weight)
+    equal = np.exp(_WRONG * (score - score.max()))
+    return picks / picks.sum(), equal / equal.sum()
 
 
 def tempered(evidence: Array, n_rows: float, n_members: int) -> Array:

@@ -1,0 +1,104 @@
+"""Which of the candidates tried become members of the mixture, and how much each counts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self, final
+
+import numpy as np
+
+from tensorlace.bases.basis import Array
+from tensorlace.candidates import FINAL_STEPS, STEPS, Candidate, Width, cost
+from tensorlace.inference import Fitted
+from tensorlace.noise_choice import Residuals, crossed
+from tensorlace.rounds import Task
+from tensorlace.stacking import Unseen, blend, fold_numbers, shares
+from tensorlace.trials import Trial, Trials
+
+__all__ = ["CHOOSE_FROM", "FOLDS", "Member", "weigh"]
+
+CHOOSE_FROM = 40
+"""Rows held out from which more is chosen by them than the members."""
+
+FOLDS, PICKS = 5, 20
+MEMBERS, FEW_MEMBERS = 30, 8
+"""Most members: of small models on few rows, of large ones on many."""
+
+_LEAST_SHARE = 0.004
+"""A member that counts less than this on average over rows is left out."""
+
+_TRUSTS = (0.2, 0.5, 0.8)
+"""Shares of the weights that may be picked for the mixture's sake; of few models, the second."""
+
+_MOST_LONGER = 3
+"""Times that the final steps are repeated where longer fits were better."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Member:
+    """What is to be fitted to all rows: from nothing, or from where a trial ended."""
+
+    candidate: Candidate
+    seed: int
+    begin: Fitted | None = None
+    steps: int = STEPS
+    bends: bool = False
+
+    @classmethod
+    def after(cls, trial: Trial) -> Self:
+        """Go on from a trial, for longer if that paid with part of the rows."""
+        steps = FINAL_STEPS * (1 + min(trial.longer, _MOST_LONGER))
+        return cls(trial.candidate, trial.seed, trial.fits[0], steps, bends=trial.longer > 0)
+
+
+def weigh(
+    task: Task, trials: Trials, tried: Sequence[Trial], few: bool, n_rows: int, width: Width
+) -> Array:
+    """Overall weights (K,) of all that were tried; where rows are many, few are not zero."""
+    y, weight = trials.targets
+    unseen = Trials.unseen(tried)
+    most = task.n_members or (MEMBERS if few else FEW_MEMBERS)
+    allowed = np.arange(len(tried))
+    if not few:
+        score = np.average(unseen.log_density(y), axis=1, weights=weight)
+        order = np.argsort(-score, kind="stable")
+        work = 0.4 * task.budget * task.threads
+        kept: list[int] = []
+        for k in order:
+            seconds = cost(tried[k].candidate, width, n_rows, Member.after(tried[k]).steps)
+            if not kept or seconds <= work:
+                kept.append(int(k))
+                work -= seconds
+        allowed = np.array(kept)
+    n_picks = min(PICKS, most) if most < len(allowed) else PICKS
+    picked, equal = shares(unseen[allowed], y, weight, n_picks)
+    trust = _trust(trials, unseen[allowed], n_picks) if few else _TRUSTS[1]
+    # few rows say little of which members help
+    count = len(y) if weight is None else float(weight.sum())
+    trust *= count / (count + 50.0)
+    w = np.zeros(len(tried))
+    w[allowed] = trust * picked + (1.0 - trust) * equal
+    share = blend(w[allowed], unseen[allowed].log_std).mean(axis=1)
+    w[allowed[share < _LEAST_SHARE]] = 0.0
+    w[np.argsort(-w, kind="stable")[most:]] = 0.0
+    return np.asarray(w / w.sum())
+
+
+def _trust(trials: Trials, unseen: Unseen, n_picks: int) -> float:
+    """Share of the weights to be picked, by how mixtures do on rows they were not picked on."""
+    y, weight = trials.targets
+    if len(y) < CHOOSE_FROM:
+        return _TRUSTS[1]
+    X = trials.sample.X[trials.held]
+    folds, scores = fold_numbers(X, y, FOLDS), np.zeros((len(_TRUSTS), len(y)))
+    if not folds.any():  # the same row over and over
+        return _TRUSTS[1]
+    for k in np.unique(folds):
+        held = folds == k
+        some = unseen[:, ~held], y[~held], None if weight is None else weight[~held]
+        picked, equal = shares(*some, n_picks)
+        for t, trust in enumerate(_TRUSTS):
+            dist = unseen.mixture(trust * picked + (1.0 - trust) * equal)
+            residuals = Residuals(X, y, weight, dist)
+            scores[t, held] = crossed(residuals[~held], residuals[held])
+    return _TRUSTS[int(np.argmax(np.average(scores, axis=1, weights=weight)))]
