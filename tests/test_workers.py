@@ -85,8 +85,8 @@ def told(number, pid):
     os._exit(130)
 Workers(2, processes=True)([os.getpid, lambda: sleep(60)], told)
 """
-    how = {"capture_output": True, "text": True, "timeout": 60, "check": False}
-    done = subprocess.run([sys.executable, "-c", code], **how)
+    how = {"capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run([sys.executable, "-c", code], check=False, **how)
     assert done.returncode == 130
     pid, patience = int(done.stdout), monotonic() + 20
     while monotonic() < patience and Path(f"/proc/{pid}").exists():
