@@ -207,7 +207,7 @@ def test_a_choice_checks_itself():
 def test_two_rows_over_and_over():
     """One of them is held out, again and again: nothing can be chosen by it."""
     X, y = np.tile([[0.0], [1.0]], (1000, 1)), np.tile([3.0, 5.0], 1000)
-    with pytest.warns(MisspecificationWarning, match="too narrow"):
+    with pytest.warns(MisspecificationWarning, match="of 1000 rows"):
         model = auto(n_jobs=1).fit(X, y)
     np.testing.assert_allclose(model.predict([[0.0], [1.0]]), [3.0, 5.0], atol=1.0)
 

@@ -7,47 +7,48 @@ import warnings
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from joblib import parallel_config
+from joblib import Parallel, parallel_config
 from threadpoolctl import threadpool_info
 
-from tensorlace import InputError, TNKMRegressor, search
+from tensorlace import InputError, TNKMRegressor, search, workers
 from tensorlace.workers import Workers
 
 BOTH = [Workers(2), Workers(2, processes=True)]
 
 
-@pytest.mark.parametrize("workers", BOTH)
-def test_results_and_news_come_in_order(workers):
+@pytest.mark.parametrize("side_by_side", BOTH)
+def test_results_and_news_come_in_order(side_by_side):
     told = []
     powers = [3**k for k in range(7)]
     jobs = [partial(pow, 3, k) for k in range(7)]
-    assert workers(jobs, lambda *news: told.append(news)) == powers
+    assert side_by_side(jobs, lambda *news: told.append(news)) == powers
     assert told == list(enumerate(powers))
 
 
-@pytest.mark.parametrize("workers", BOTH)
-def test_an_error_is_the_job_s_own(workers):
+@pytest.mark.parametrize("side_by_side", BOTH)
+def test_an_error_is_the_job_s_own(side_by_side):
     def fail():
         raise InputError("column 3 is empty")
 
     with pytest.raises(InputError, match="column 3 is empty"):
-        workers([os.getpid, fail])
+        side_by_side([os.getpid, fail])
 
 
 def blas_threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
-@pytest.mark.parametrize("workers", BOTH)
-def test_linear_algebra_has_one_thread(workers):
+@pytest.mark.parametrize("side_by_side", BOTH)
+def test_linear_algebra_has_one_thread(side_by_side):
     def job():
         np.ones((2, 2)) @ np.ones((2, 2))
         return blas_threads()
 
-    assert all(set(threads) == {1} for threads in workers([job, job]))
+    assert all(set(threads) == {1} for threads in side_by_side([job, job]))
 
 
 def test_processes_are_others_unless_a_user_says_threads():
@@ -69,9 +70,19 @@ def test_warnings_are_kept_to_this_process():
     assert warnings.filters == before
 
 
-def test_a_backend_that_only_gives_lists_will_do():
-    with parallel_config(backend="multiprocessing"):
-        assert Workers(2, processes=True)([partial(pow, 2, k) for k in range(3)]) == [1, 2, 4]
+@pytest.mark.parametrize("able", [True, False])
+def test_a_backend_that_only_gives_lists_will_do(able, monkeypatch):
+    class Told(Parallel):
+        def __init__(self, *how, **options):
+            asked.append(options.get("return_as"))
+            super().__init__(*how, **options)
+
+    asked = []
+    backend = SimpleNamespace(supports_return_generator=able)
+    monkeypatch.setattr(workers, "get_active_backend", lambda **how: (backend, 1))
+    monkeypatch.setattr(workers, "Parallel", Told)
+    assert Workers(2)([partial(pow, 2, k) for k in range(3)]) == [1, 2, 4]
+    assert asked == ["generator" if able else None]
 
 
 def test_workers_end_with_their_parent():
