@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ import pytest
 from tensorlace import EffectsDisplay, InputError, Periodic, TNKMRegressor
 from tensorlace.averages import total_effects
 from tensorlace.background import Background, gather_background
+from tensorlace.effects import effects_of
+from tensorlace.noise import Noise
 from tensorlace.sources import ArraySource
 
 RNG = np.random.default_rng(7)
@@ -174,6 +177,68 @@ def test_bad_requests_are_refused(mixed, arguments, message):
         mixed.partial_effects(*arguments)
 
 
+@pytest.fixture(scope="module")
+def sharp():
+    """Members that count differently from row to row, and not by their overall weights."""
+    one, two, three = (
+        fitted(X, Y, rank=3, n_basis=6),
+        fitted(X[:40], Y[:40], rank=1, n_basis=3, additive=True),
+        fitted(X, Y, rank=1, n_basis=1, basis="legendre", warp="standardise"),
+    )
+    one.machines_ = tuple(
+        replace(m.machines_[0], target=one.machines_[0].target) for m in (one, two, three)
+    )
+    one.weights_, one._sharp = np.array([0.2, 0.2, 0.6]), True
+    one.noise_ = Noise(factor=0.7, degrees=5.0, shrink=0.9)
+    return one
+
+
+@pytest.mark.parametrize("d", [0, 1, 2])
+def test_effects_are_averages_of_what_is_predicted(sharp, d):
+    grid = np.linspace(-1.2, 1.2, 5)
+    expected = []
+    for value in grid:
+        moved = X[:100].copy()
+        moved[:, d] = value
+        expected.append(sharp.predict(moved).mean())
+    rows = Background(X[:100], np.full(100, 0.01))
+    mean, std, lower, upper = effects_of(sharp._ensemble, rows, d, grid, 0.9)
+    np.testing.assert_allclose(mean, expected, rtol=1e-12)
+    assert np.all((lower < mean) & (mean < upper) & (std > 0.0))
+    # members by their overall weights would say something else
+    plain = replace(sharp._ensemble, sharp=False)
+    away = effects_of(plain, rows, d, grid, 0.9)[0] - expected
+    assert d == 2 or np.max(np.abs(away)) > 0.1
+
+
+def test_effects_of_many_rows_are_close_to_averages_of_what_is_predicted(sharp):
+    """Shares are followed on 128 of 160 rows, so that something is left to chance."""
+    moved = X.copy()
+    moved[:, 0] = 0.8
+    found = sharp.partial_effects(0, grid=[0.8]).mean[0]
+    assert found == pytest.approx(sharp.predict(moved).mean(), abs=0.002 * Y.std())
+
+
+def test_relevance_counts_members_by_their_shares_in_each_row(sharp):
+    sharp._relevance = None
+    found, f = sharp.relevance_, np.empty((N, N))
+    shares = sharp._ensemble.shares(X)
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0, rtol=1e-14)
+    for d in range(2):
+        for m in range(N):
+            moved = X.copy()
+            moved[:, d] = X[m, d]
+            parts = [machine.mean(moved) for machine in sharp.machines_]
+            f[:, m] = np.sum(shares * parts, axis=0)
+        assert found[d] == pytest.approx(f.var(axis=1).mean() / Y.var(), rel=1e-10)
+        # the same while shares follow the column, as predictions have it
+        for m in range(N):
+            moved[:, :] = X
+            moved[:, d] = X[m, d]
+            f[:, m] = sharp.predict(moved)
+        assert found[d] == pytest.approx(f.var(axis=1).mean() / Y.var(), rel=0.15)
+
+
 # --- relevance ---
 
 
@@ -181,7 +246,8 @@ def test_relevance_is_the_variance_lost(model):
     """Against all pairs of rows: each row with the value of each other row in one column."""
     rows = X[:60]
     background = Background(rows, np.full(60, 1.0 / 60.0))
-    found = total_effects(model.machines_, model.weights_, background, 3)
+    shares = np.repeat(model.weights_[:, None], 60, axis=1)
+    found = total_effects(model.machines_, shares, background, 3)
     scale = model.machines_[0].target.scale
     rotated = model.machines_[0].columns.rotation is not None
     for d in range(3):
@@ -271,7 +337,7 @@ def test_summary_fits_a_terminal_and_says_what_was_found(mixed):
         "rank",
     ):
         assert word in text
-    bars = [line for line in text.splitlines() if "%" in line and "noise std" not in line]
+    bars = [line for line in text.partition("Relevance")[2].splitlines()[1:] if "%" in line]
     order = np.argsort(-mixed.relevance_)
     assert [line.split()[0] for line in bars] == [FRAME.columns[d] for d in order]
     assert f"{1 / np.sqrt(mixed.noise_precision_):.4g} in units of y" in text

@@ -9,7 +9,7 @@ from sklearn.linear_model import BayesianRidge
 
 from oracles import error
 from tensorlace import TNKMRegressor, members, metrics
-from tensorlace.candidates import Width, cost, enlarged, plan
+from tensorlace.candidates import MOST_WEIGHTS, Width, cost, enlarged, plan
 from tensorlace.errors import InputError, MisspecificationWarning
 from tensorlace.rotation import Rotation, Scatter
 from tensorlace.sources import Chunk, NpySource
@@ -45,6 +45,14 @@ def test_many_rows_are_offered_polynomials():
     smooth = set(plan(2000, Width(8), 100.0, smooth=True))
     new = smooth - set(plan(2000, Width(8), 100.0))
     assert sum(c.basis == "legendre" and c.rank > 2 for c in new) == 4
+
+
+def test_wide_tables_are_offered_what_memory_can_hold():
+    wide = Width(1500)
+    chosen = plan(40, wide, 1.0)
+    assert len(chosen) >= 2
+    assert all(wide.weights(c) <= MOST_WEIGHTS for c in chosen)
+    assert len(plan(40, Width(20_000), 1.0)) == 1  # the first, with too many weights or not
 
 
 def test_levels_of_categories_cost():
@@ -139,11 +147,13 @@ def test_few_rows(n):
 def test_noise_alone():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(size=(1200, 4)), rng.standard_normal(1200)
-    dist = auto().fit(X[:200], y[:200]).predict_dist(X[200:])
+    model = auto().fit(X[:200], y[:200])
+    dist = model.predict_dist(X[200:])
     trivial = 0.5 * np.log(2 * np.pi * y[:200].var()) + 0.5 * np.mean(
         (y[200:] - y[:200].mean()) ** 2 / y[:200].var()
     )
     assert -dist.logpdf(y[200:]).mean() < trivial + 0.02
+    assert np.max(model.relevance_) < 0.05
 
 
 def test_linear_data():
@@ -194,6 +204,19 @@ def test_a_rotated_fit_predicts_with_fewer_columns():
     assert [c.name for c in columns.columns] == ["component 0", "component 1", "column 3"]
     assert np.sqrt(np.mean((model.predict(X) - np.sin(Z[:, 0])) ** 2)) < 0.1
     assert model.extrapolated(X + np.array([100.0, 0, 0, 0])).all()
+
+
+def test_a_member_that_is_not_rotated_says_what_is_beyond_the_range():
+    X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    rotated, straight = (
+        TNKMRegressor(rank=1, n_basis=2, rotate=rotate, tol=1.0).fit(X, X[:, 0])
+        for rotate in (True, False)
+    )
+    grid = 1.3 * np.array([[a, b] for a in np.linspace(-1, 1, 9) for b in np.linspace(-1, 1, 9)])
+    beyond = np.any((grid < X.min(axis=0)) | (grid > X.max(axis=0)), axis=1)
+    assert np.any(rotated.extrapolated(grid) != beyond)
+    rotated.machines_ += straight.machines_
+    np.testing.assert_array_equal(rotated.extrapolated(grid), beyond)
 
 
 def test_a_choice_checks_itself():

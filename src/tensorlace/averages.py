@@ -98,13 +98,14 @@ def _additive_features(simple: Sequence[Array], own: Array, p: int) -> Array:
 
 
 def total_effects(
-    machines: Sequence[KernelMachine], weights: Array, rows: Background, n_columns: int
+    machines: Sequence[KernelMachine], shares: Array, rows: Background, n_columns: int
 ) -> Array:
     """Total effect (D,) of each raw column on the mean of the mixture.
 
     That is ``E Var(f | all other columns)``, with the column drawn from its own distribution
     whatever the others are, in units of the variance of the target. In closed form where no member
-    rotates the column, else over a few values for each row.
+    rotates the column, else over a few values for each row. A row keeps its ``shares`` (M, n) of
+    the members while the column varies.
     """
     out = np.empty(n_columns)
     features = [_features(machine, rows.X) for machine in machines]
@@ -114,17 +115,17 @@ def total_effects(
     for d in range(n_columns):
         places = [position(machine, d) for machine in machines]
         if any(p is None for p in places):
-            out[d] = _sampled_effect(machines, weights, rows, d)
+            out[d] = _sampled_effect(machines, shares, rows, d)
             continue
         slopes, own = [], []
-        for machine, w, phi, Z, p in zip(machines, weights, features, Zs, places, strict=True):
+        for machine, share, phi, Z, p in zip(machines, shares, features, Zs, places, strict=True):
             assert p is not None
             cores, sizes = machine.fit.cores, machine.columns.sizes
             slope = cores[p].T @ Z[p]  # (I, n): f = slopeᵀ phi of this column
             if len(cores) > len(sizes):
                 start = sum(sizes[:p])
                 slope = slope + cores[-1][0, start : start + sizes[p], None]
-            slopes.append(w * slope)
+            slopes.append(share * slope)
             own.append(phi[p])
         out[d] = _spread(np.concatenate(slopes), np.concatenate(own), rows.weight)
     return out
@@ -140,7 +141,7 @@ def _spread(slope: Array, phi: Array, weight: Array) -> float:
 
 
 def _sampled_effect(
-    machines: Sequence[KernelMachine], weights: Array, rows: Background, d: int
+    machines: Sequence[KernelMachine], shares: Array, rows: Background, d: int
 ) -> float:
     """Half the mean squared change when the column takes its value from another row (Jansen)."""
     rows = rows.part(_ROTATED_ROWS * 2)
@@ -148,7 +149,7 @@ def _sampled_effect(
 
     def mean(X: Array) -> Array:
         parts = [predict(machine.fit.cores, _features(machine, X)) for machine in machines]
-        return np.asarray(weights @ np.stack(parts))
+        return np.asarray(np.sum(shares[:, :n] * parts, axis=0))
 
     f, total, share = mean(rows.X), 0.0, 0.0
     for shift in {1 + k * n // (_SHIFTS + 1) for k in range(_SHIFTS)}:

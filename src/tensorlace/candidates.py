@@ -107,6 +107,9 @@ TIMES = ((2.0, 1.0), (1.0, 1.6), (1.5, 1.5), (3.0, 1.0), (2.0, 2.0))
 STEPWISE = ((2.0, 0.6), (1.5, 1.0), (1.0, 1.4), (2.0, 1.0), (1.4, 1.4))
 """... steps where they are dear, also from functions to terms."""
 
+MOST_WEIGHTS = 13_000
+"""Weights of the largest candidate: three matrices of them take 4 GB."""
+
 STEPS, FINAL_STEPS = 45, 25
 """Solver steps of a fit from nothing, and of one that begins where another ended."""
 
@@ -179,11 +182,14 @@ def affordable(
     """Those that still fit, in the order given; the first ``at_least`` in any case.
 
     None may take more than a ``share`` of the work: many different models mix better than few.
+    Models with more weights than `MOST_WEIGHTS` are left out, unless there is nothing else.
     """
     chosen: list[Candidate] = []
     largest = share * work
     for candidate in candidates:
         seconds = fits * cost(candidate, width, n_rows)
+        if chosen and width.weights(candidate) > MOST_WEIGHTS:
+            continue
         if len(chosen) >= at_least and seconds > min(work, largest):
             continue
         chosen.append(candidate)

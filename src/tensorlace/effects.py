@@ -1,6 +1,5 @@
 """What one column does to the response, averaged over all others."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -13,10 +12,15 @@ from tensorlace.bases.basis import Array
 from tensorlace.encoding import Encoding
 from tensorlace.errors import InputError
 from tensorlace.kinds import Categorical, Kind, Ordinal, Periodic
-from tensorlace.machines import KernelMachine
+from tensorlace.mixtures import Ensemble
 from tensorlace.predictive import Mixture
 
 __all__ = ["Effects", "chosen_values", "effects_of"]
+
+_SHIFTED_ROWS = 128
+"""Rows whose shares are computed for every value of a column."""
+
+_NO_SHARE = 1e-12
 
 
 @final
@@ -60,23 +64,50 @@ class Effects:
 
 
 def effects_of(
-    machines: Sequence[KernelMachine],
-    weights: Array,
-    rows: Background,
-    d: int,
-    values: Array,
-    coverage: float,
+    ensemble: Ensemble, rows: Background, d: int, values: Array, coverage: float, threads: int = 1
 ) -> tuple[Array, Array, Array, Array]:
-    """Mean, std, lower and upper end (k,) of the average response of a mixture, in units of y."""
+    """Mean, std, lower and upper end (k,) of the average response of a mixture, in units of y.
+
+    Members average over rows by the shares they have in them, and count by the average share. That
+    shares change with the column is made up for on some of the rows, so that the mean is the
+    average of what is predicted.
+    """
     if not 0.0 < coverage < 1.0:
         raise InputError(f"coverage={coverage:g} is no probability: give a number between 0 and 1")
-    parts = [averaged_response(machine, rows, d, values) for machine in machines]
+    shares = ensemble.shares(rows.X, threads)
+    overall = shares @ rows.weight
+    parts = [
+        averaged_response(machine, _counting(rows, share), d, values)
+        for machine, share in zip(ensemble.machines, shares, strict=True)
+    ]
     means = np.stack([mean for mean, _ in parts])
     stds = np.sqrt(np.stack([variance for _, variance in parts]))
-    target = machines[0].target
-    dist = Mixture(means, stds, np.zeros_like(stds), weights).affine(target.scale, target.location)
+    target = ensemble.machines[0].target
+    dist = Mixture(means, stds, np.zeros_like(stds), overall)
+    dist = dist.affine(target.scale, target.location)
     lower, upper = dist.interval(coverage)
-    return dist.mean, dist.epistemic_std, lower, upper
+    shift = 0.0 if ensemble.plain else _shift(ensemble, shares, rows, d, values, threads)
+    return dist.mean + shift, dist.epistemic_std, lower + shift, upper + shift
+
+
+def _counting(rows: Background, share: Array) -> Background:
+    """The rows as a member counts in them; as they are if it counts in none."""
+    weight = rows.weight * share
+    total = float(weight.sum())
+    return Background(rows.X, weight / total) if total > _NO_SHARE else rows
+
+
+def _shift(
+    ensemble: Ensemble, shares: Array, rows: Background, d: int, values: Array, threads: int
+) -> Array:
+    """Change (k,) of the average as members' shares follow the column, over the first rows."""
+    few, k = rows.part(_SHIFTED_ROWS), len(values)
+    n = len(few.X)
+    X = np.repeat(few.X, k, axis=0)
+    X[:, d] = np.tile(values, n)
+    means = np.stack([m.mean(X, threads, ensemble.engine) for m in ensemble.machines])
+    change = ensemble.shares(X, threads) - np.repeat(shares[:, :n], k, axis=1)
+    return few.weight @ np.sum(change * means, axis=0).reshape(n, k)
 
 
 def chosen_values(

@@ -111,17 +111,19 @@ class TNKMRegressor(
     machines_ : tuple of KernelMachine
         The fitted members.
     weights_ : (M,) array
-        How much each counts; with ``rank="auto"`` more in rows where it is surer than others.
+        How much each counts before ``rank="auto"`` looks at single rows: there a member counts
+        the more the surer it is.
     noise_ : Noise
         What is left of the noise when each machine has its own, see `tensorlace.noise`.
-    search_results_, noise_results_ : DataFrame
-        All candidates and all kinds of noise that were tried; empty with a fixed rank.
+    search_results_, noise_results_ : DataFrame or None
+        All candidates and all kinds of noise that were tried; None with a fixed rank.
     kinds_ : dict
         Kind of each column, inferred or chosen.
     log_evidence_ : float
-        Laplace evidence ``log p(y | β, γ)`` for the standardised target, averaged over members.
+        Laplace evidence ``log p(y | β, γ)`` for the standardised target, averaged over members
+        by how much they count in the training rows.
     noise_precision_ : float
-        Noise precision in units of y, averaged over members.
+        Noise precision in units of y: where noise varies, of its mean square over training rows.
     n_rows_ : int
         Rows it was fitted to.
     n_iter_ : int

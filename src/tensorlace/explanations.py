@@ -1,6 +1,6 @@
 """What a fitted ensemble can say about itself: relevance, effects of single columns, a summary."""
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from tensorlace.effects import Effects, chosen_values, effects_of
 from tensorlace.encoding import Encoding
 from tensorlace.errors import InputError
 from tensorlace.machines import KernelMachine
+from tensorlace.mixtures import Ensemble
 from tensorlace.overview import Overview, overview
 from tensorlace.tables import column_names
 
@@ -23,11 +24,17 @@ class Explains(ABC):
     """The explaining part of an estimator; the fitting half sets what it reads."""
 
     machines_: tuple[KernelMachine, ...]
-    weights_: Array
     n_features_in_: int
     _encoding: Encoding
     _background: Background | None
     _relevance: Array | None
+
+    @property
+    @abstractmethod
+    def _ensemble(self) -> Ensemble: ...
+
+    @abstractmethod
+    def _threads(self) -> int: ...
 
     @property
     def relevance_(self) -> Array:
@@ -37,15 +44,17 @@ class Explains(ABC):
         when the column is replaced by its own distribution: the total Sobol index, interactions
         included, in units of the variance of y and not of the prediction. So all entries are near
         zero if y is noise, and where columns interact they sum to more than the share explained.
+        Members of a mixture that count differently from row to row do so here: each row keeps the
+        shares that they have in it.
         Columns of a rotation are reported as they are in the table. In the order of
         ``feature_names_in_``.
         """
         if not hasattr(self, "_background"):
             raise AttributeError("relevance_ is there after fit")
         if self._relevance is None:
-            D = self.n_features_in_
             rows = training_rows(self)
-            self._relevance = total_effects(self.machines_, self.weights_, rows, D)
+            shares = self._ensemble.shares(rows.X, self._threads())
+            self._relevance = total_effects(self.machines_, shares, rows, self.n_features_in_)
         return self._relevance.copy()
 
     def partial_effects(
@@ -77,7 +86,7 @@ class Explains(ABC):
         rows = training_rows(self)
         values, raw = chosen_values(self._encoding, rows, d, grid, n_points)
         mean, std, lower, upper = effects_of(
-            self.machines_, self.weights_, rows, d, values, coverage
+            self._ensemble, rows, d, values, coverage, self._threads()
         )
         name = column_names(self, self.n_features_in_)[d]
         return Effects(name, self._encoding.kinds[d], raw, mean, std, lower, upper, coverage)

@@ -15,6 +15,7 @@ from tensorlace.cluster import DaskPieces, collection_pieces, is_collection
 from tensorlace.encoding import Encoding
 from tensorlace.errors import InputError
 from tensorlace.machines import KernelMachine
+from tensorlace.mixtures import Ensemble
 from tensorlace.reporting import as_frame, checked, warn_about
 from tensorlace.sources import ArraySource, RowSource, open_source
 from tensorlace.streaming import Pieces
@@ -112,17 +113,14 @@ class FitsTables(ABC):
         self.noise_results_ = as_frame(found.noise_results)
         self.search_results_ = as_frame(found.results)
         fits = [machine.fit for machine in self.machines_]
-        scale = self.machines_[0].target.scale
-        self.log_evidence_ = float(
-            np.average([f.log_evidence for f in fits], weights=self.weights_)
-        )
-        precision = np.average([f.beta for f in fits], weights=self.weights_)
-        precision = float(precision) / self.noise_.variance_factor
-        self.noise_precision_ = precision / scale / scale
+        background = gather_background(table)
+        shares = ensemble.shares(background.X) @ background.weight
+        self.log_evidence_ = float(np.average([f.log_evidence for f in fits], weights=shares))
+        self.noise_precision_ = _precision(ensemble, background)
         self.n_rows_ = int(table.n_rows)
         self.n_iter_ = max(f.n_steps for f in fits)
         self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
-        self._background: Background | None = gather_background(table)
+        self._background: Background | None = background
         self._relevance: Array | None = None
         self.n_pruned_ = sum(machine.n_pruned for machine in self.machines_)
         self.check_ = checked(found.unseen)
@@ -130,3 +128,13 @@ class FitsTables(ABC):
             full = self.curvature == "full" and self.threshold is None
             warn_about(fits, tol=self.tol, full=full)
         return self
+
+
+def _precision(ensemble: Ensemble, rows: Background) -> float:
+    """Of the noise in units of y; where it varies, of its mean square over training rows."""
+    machines, scale = ensemble.machines, ensemble.machines[0].target.scale
+    if ensemble.plain and ensemble.noise.trivial:
+        betas = [machine.fit.beta for machine in machines]
+        return float(np.average(betas, weights=ensemble.weights)) / scale / scale
+    relative = ensemble.dist(rows.X).aleatoric_std / scale
+    return 1.0 / float(rows.weight @ relative**2) / scale / scale

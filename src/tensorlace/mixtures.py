@@ -70,6 +70,12 @@ class Ensemble:
             return self.weights
         return blend(self.weights, np.log([part.std for part in parts]))
 
+    def shares(self, X: Array, threads: int = 1) -> Array:
+        """How much each member counts (M, n) in n rows."""
+        if self.plain:
+            return np.repeat(self.weights[:, None], len(X), axis=1)
+        return self.by_row(self._parts(X, threads))
+
     def draws(
         self,
         X: Array,

@@ -10,7 +10,10 @@ from typing import Any, final
 import numpy as np
 
 from tensorlace.bases import Basis, Missing, Subset
+from tensorlace.bases.basis import Array
+from tensorlace.checks import Check
 from tensorlace.machines import KernelMachine
+from tensorlace.noise import Noise
 from tensorlace.tables import column_names
 
 __all__ = ["Overview", "overview"]
@@ -66,32 +69,66 @@ class Overview:
 def overview(model: Any) -> Overview:
     """Collect what `Overview` tells of a fitted estimator."""
     machines: Sequence[KernelMachine] = model.machines_
-    weights = model.weights_
+    shares = _shares(model)
     scale = machines[0].target.scale
     noise = float(model.noise_precision_) ** -0.5
-    determined = float(np.average([m.fit.determined for m in machines], weights=weights))
+    determined = float(np.average([m.fit.determined for m in machines], weights=shares))
     sizes = [sum(V.size for V in m.fit.cores) for m in machines]
     pruned = sum(m.n_pruned for m in machines)
     count = f"{sum(sizes):,} weights" + (f", {pruned:,} more were switched off" if pruned else "")
     facts = [
+        ("rows", f"{model.n_rows_:,}"),
         ("log evidence", f"{model.log_evidence_:.1f}"),
         ("noise std", f"{noise:.4g} in units of y ({(noise / scale) ** 2:.1%} of its variance)"),
-        ("effective parameters", f"{determined:.1f} of {np.average(sizes, weights=weights):.0f}"),
+        ("noise", _noise(model.noise_)),
+        ("effective parameters", f"{determined:.1f} of {np.average(sizes, weights=shares):.0f}"),
         ("size", count),
         ("steps", f"{model.n_iter_}"),
+        *_unseen(model),
     ]
     if len(machines) == 1:
         facts = [*_structure(model, machines[0]), *facts]
+    tried = getattr(model, "search_results_", None)
+    if tried is not None:
+        facts.insert(0, ("chosen from", _plural(len(tried), "candidate")))
     names = column_names(model, model.n_features_in_)
     order = np.argsort(-model.relevance_, kind="stable")
     return Overview(
         f"{type(model).__name__}: {_plural(len(machines), 'member')}, "
         f"{_plural(len(names), 'column')}",
         tuple(facts),
-        _members(machines, weights) if len(machines) > 1 else (),
+        _members(machines, shares) if len(machines) > 1 else (),
         tuple((names[d], float(model.relevance_[d])) for d in order),
         tuple(_remarks(model, machines)),
     )
+
+
+def _shares(model: Any) -> Array:
+    """How much each member counts on average over training rows (M,)."""
+    rows = model._background
+    if rows is None:
+        return np.asarray(model.weights_)
+    return np.asarray(model._ensemble.shares(rows.X) @ rows.weight)
+
+
+def _noise(noise: Noise) -> str:
+    tails = "normal"
+    if np.isfinite(noise.degrees):
+        tails = f"Student's t with {noise.degrees:.3g} degrees of freedom"
+    where = "varies with the columns" if noise.strength > 0.0 else "the same everywhere"
+    return f"{tails}, {where}"
+
+
+def _unseen(model: Any) -> Iterable[tuple[str, str]]:
+    """How intervals did on rows held out, and whether they were calibrated since."""
+    seen = getattr(model, "check_", None)
+    if isinstance(seen, Check):
+        held = dict(zip(seen.levels, seen.coverage, strict=True))[0.95]
+        rows = f"{seen.n_rows:,.0f} rows held or left out"
+        yield "95 % intervals", f"held {held:.1%} of {rows}"
+    table = getattr(model, "calibration_", None)
+    if table is not None:
+        yield "calibrated", f"on {table.n_rows:,.0f} rows of their own"
 
 
 def _structure(model: Any, machine: KernelMachine) -> list[tuple[str, str]]:
@@ -110,16 +147,16 @@ def _structure(model: Any, machine: KernelMachine) -> list[tuple[str, str]]:
     ]
 
 
-def _members(machines: Sequence[KernelMachine], weights: Any) -> tuple[tuple[str, ...], ...]:
-    head = ("weight", "rank", "basis", "functions", "warp", "additive", "rotated", "log evidence")
+def _members(machines: Sequence[KernelMachine], shares: Array) -> tuple[tuple[str, ...], ...]:
+    head = ("share", "rank", "basis", "functions", "warp", "additive", "rotated", "evidence")
     rows: list[tuple[str, ...]] = []
-    for k in np.argsort(-np.asarray(weights), kind="stable"):
+    for k in np.argsort(-shares, kind="stable"):
         m = machines[k]
         warps = Counter(type(c.warp).__name__.lower() for c in m.columns.columns)
         bases = Counter(_basis_name(c.basis) for c in m.columns.columns)
         rows.append(
             (
-                f"{weights[k]:.2f}",
+                f"{shares[k]:.2f}",
                 f"{len(m.fit.cores[0])}",
                 bases.most_common(1)[0][0],
                 _range(m.columns.sizes),

@@ -80,10 +80,13 @@ class PredictsDistributions(ABC):
         """Rows (n,) with a value beyond what its column had in training.
 
         That is a number beyond the range, a category never seen, or a missing value in a column
-        that had none.
+        that had none. Where all members rotate the columns, it is a number beyond the range of a
+        component.
         """
         table = self._table(X)
-        return np.any(self.machines_[0].columns.outside(table), axis=1)
+        known = [m.columns for m in self.machines_ if m.columns.rotation is None]
+        columns = known[0] if known else self.machines_[0].columns
+        return np.any(columns.outside(table), axis=1)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that values may be missing or categories."""

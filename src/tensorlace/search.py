@@ -79,6 +79,8 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     noise, noises, dist = _noise(task, trials, members, weights[chosen])
     if noises and few:
         shrink = covering(dist, *trials.targets)
+        dist = with_noise(dist, Noise(shrink=shrink), np.zeros(len(dist.mean)))
+        # members that see all rows err less than those that the rows held out can speak of
         shrink *= yet_to_learn(run, members[int(np.argmax(weights[chosen]))], table.n_rows)
         noise = replace(noise, shrink=shrink)
     if run.expired():
@@ -99,7 +101,10 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
         if whole:
             ensemble, noises, unseen = _widths(task, ensemble, sample, noises)
         else:
-            ensemble = replace(ensemble, noise=replace(noise, shrink=covering(*unseen)))
+            shrink = covering(*unseen)
+            ensemble = replace(ensemble, noise=replace(noise, shrink=shrink))
+            dist = with_noise(dist, Noise(shrink=shrink), np.zeros(len(dist.mean)))
+            unseen = (dist, *trials.targets)
     shares = {id(tried[k]): float(weights[k]) for k in chosen}
     return Found(ensemble, run.results(shares), noises, unseen)
 
