@@ -12,7 +12,15 @@ from tensorlace import Normal
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import cells, quality_page, record, report, scaling, tables  # noqa: E402
+from benchmarks import (  # noqa: E402
+    cells,
+    quality_page,
+    record,
+    report,
+    scaling,
+    simple,
+    tables,
+)
 
 RESULTS = ROOT / "results" / "bench"
 FILES = sorted(RESULTS.glob("*.json"))
@@ -32,6 +40,15 @@ def test_pages_of_the_default_are_up_to_date():
     done = {path.stem: cells.finished(directory, path.stem) for path in directory.glob("*.jsonl")}
     for path, text in quality_page.pages(done).items():
         assert path.read_text() == text, f"{path.name} is old: run python -m benchmarks quality"
+
+
+@pytest.mark.parametrize("module", [tables, simple], ids=["tables", "simple"])
+def test_pages_of_made_tables_are_up_to_date(module):
+    name = module.__name__.rpartition(".")[2]
+    text = module.page(ROOT / "results" / name)
+    assert (ROOT / "docs" / f"{name}.md").read_text() == text, (
+        f"docs/{name}.md is old: run python -m benchmarks {name}"
+    )
 
 
 def test_peers_are_compared_on_the_same_splits():

@@ -103,6 +103,7 @@ def posteriors():
     yield Root(rng.standard_normal((9, 9)), 0.0)
     yield Root(rng.standard_normal((9, 4)), 0.0, 5)
     yield LowRank(rng.uniform(0.5, 2.0, 9), U, np.array([1e-9, 0.1, 0.5, 1.0]))
+    yield LowRank(rng.uniform(0.5, 2.0, 9), np.empty((9, 0)), np.empty(0))
     yield Diagonal(rng.uniform(0.0, 1.0, 9))
     yield Blocks((Root(rng.standard_normal((4, 4)), 0.0), Diagonal(rng.uniform(0.5, 1.0, 5))))
 

@@ -8,9 +8,9 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from oracles import error
-from tensorlace import TNKMRegressor, members, metrics
+from tensorlace import TNKMRegressor, members, metrics, search
 from tensorlace.candidates import MOST_WEIGHTS, Width, cost, enlarged, plan
-from tensorlace.errors import InputError, MisspecificationWarning
+from tensorlace.errors import InputError, MisspecificationWarning, TimeBudgetWarning
 from tensorlace.rotation import Rotation, Scatter
 from tensorlace.sources import Chunk, NpySource
 from tensorlace.stacking import Unseen
@@ -47,12 +47,29 @@ def test_many_rows_are_offered_polynomials():
     assert sum(c.basis == "legendre" and c.rank > 2 for c in new) == 4
 
 
-def test_wide_tables_are_offered_what_memory_can_hold():
+def test_wide_tables_are_offered_what_memory_allows():
     wide = Width(1500)
-    chosen = plan(40, wide, 1.0)
+    chosen = plan(40, wide, 1e6)
     assert len(chosen) >= 2
     assert all(wide.weights(c) <= MOST_WEIGHTS for c in chosen)
     assert len(plan(40, Width(20_000), 1.0)) == 1  # the first, with too many weights or not
+
+
+def test_more_columns_than_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 100)), rng.standard_normal(30)
+    model = auto().fit(X, y)
+    assert 0.5 * y.std() < np.median(model.predict(X + 0.1, return_std=True)[1]) < 3.0 * y.std()
+    assert "100 columns" in str(model.summary())
+
+
+def test_a_search_that_the_clock_stops_at_once_has_a_model(monkeypatch):
+    monkeypatch.setattr(search, "_past", lambda deadline: True)
+    X, y = table(60)
+    with pytest.warns(TimeBudgetWarning, match="budget of 1 s"):
+        model = auto(n_jobs=1).fit(X, y)
+    assert model.search_results_ is None
+    np.testing.assert_allclose(model.predict(X[:3]), y.mean(), atol=0.05)
 
 
 def test_levels_of_categories_cost():

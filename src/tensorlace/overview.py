@@ -201,7 +201,7 @@ def _remarks(model: Any, machines: Sequence[KernelMachine]) -> Iterable[str]:
             "that training rows may not have had."
         )
     check = getattr(model, "check_", None)
-    if check is not None and str(check):
+    if check is not None and str(check) and getattr(check, "contradicted", True):
         yield str(check)
 
 

@@ -209,6 +209,8 @@ def marginal(
     if isinstance(posterior, Diagonal):
         return Diagonal(posterior.variance[which], posterior.n_dropped)
     if isinstance(posterior, LowRank):
+        if posterior.c.size == 0:  # the prior, for all that the rows say
+            return replace(posterior, scale=posterior.scale[which], U=posterior.U[which])
         # the span of some rows of U: its singular values say how far the data reach into it
         B = posterior.U[which] * np.sqrt(1.0 - posterior.c)
         U, s, _ = svd(B, full_matrices=False, check_finite=False)

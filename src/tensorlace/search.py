@@ -68,11 +68,14 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     apart = few and isinstance(table, ArraySource) and n >= _APART_ROWS
     workers = Workers(task.threads, apart and task.threads > 1 and task.budget >= _APART_BUDGET)
     run = Runner(task, trials, width, partial(_past, deadline), workers)
-    if not parts:  # two or three distinct rows: nothing can be held out
+    tried = list[Trial]()
+    if parts:
+        tried = cross_validated(run, n) if few else held_out(run)
+    if not tried:  # two or three distinct rows, of which none can be held out, or no time at all
+        _warn_if(run.expired(), task.budget)
         only = task.distinct(plan(n, width, 1.0))[:1]
         machines = _final(task, table, [Member(only[0], task.seed)], workers)
         return Found(Ensemble(machines, np.ones(1)), run.results({}))
-    tried = cross_validated(run, n) if few else held_out(run)
     weights = weigh(task, trials, tried, few, table.n_rows, width)
     chosen = np.flatnonzero(weights)
     members = [tried[k] for k in chosen]
@@ -83,13 +86,7 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
         # members that see all rows err less than those that the rows held out can speak of
         shrink *= yet_to_learn(run, members[int(np.argmax(weights[chosen]))], table.n_rows)
         noise = replace(noise, shrink=shrink)
-    if run.expired():
-        warnings.warn(
-            f"the search took more than {_OVERSHOOT:g} times its budget of {task.budget:g} s and "
-            f"a minute, and was cut short: give a larger time_budget, or a rank",
-            TimeBudgetWarning,
-            stacklevel=2,
-        )
+    _warn_if(run.expired(), task.budget)
     # beginning where a fit to part of the rows ended pays only if there are many
     finals = [Member(t.candidate, t.seed) if few else Member.after(t) for t in members]
     machines = _final(task, table, finals, workers)
@@ -107,6 +104,16 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
             unseen = (dist, *trials.targets)
     shares = {id(tried[k]): float(weights[k]) for k in chosen}
     return Found(ensemble, run.results(shares), noises, unseen)
+
+
+def _warn_if(expired: bool, budget: float) -> None:
+    if expired:
+        warnings.warn(
+            f"the search took more than {_OVERSHOOT:g} times its budget of {budget:g} s and "
+            f"a minute, and was cut short: give a larger time_budget, or a rank",
+            TimeBudgetWarning,
+            stacklevel=3,
+        )
 
 
 def _usable(folds: Any, k: int) -> bool:

@@ -37,6 +37,9 @@ __all__ = [
 TOL = 1e-3
 _DENSE_WORK = 4e12
 
+_PAIRED_COLUMNS = 40
+"""Columns up to which solvers may look at all pairs of them for the last digits."""
+
 ROUGH_FROM = 200
 """Rows from which fits may be rough: with fewer they are quick anyway."""
 
@@ -204,7 +207,9 @@ def configured(
     D = len(table.names)
     P = (c.rank + c.additive) * c.n_basis * D
     small = min(P, table.n_rows)
-    dense = GaussNewton(bends=bends) if small * small * max(P, table.n_rows) < _DENSE_WORK else None
+    dense = None
+    if small * small * max(P, table.n_rows) < _DENSE_WORK:
+        dense = GaussNewton(second_order=D <= _PAIRED_COLUMNS, bends=bends)
     bases: tuple[Callable[[int], Basis], ...] = (BASES[c.basis],) * D
     if c.basis == "cosine":
         bases = (partial(Cosine, lengthscale=c.lengthscale),) * D
