@@ -6,7 +6,7 @@ from importlib import import_module
 ALL = ["gram", "sweep", "passes", "predict", "first_fit", "scaling", "peers", "airline", "report"]
 """Modules of this folder, each with a ``main`` that may read its options from the command line."""
 
-NAMED = ["quality", "tables"]
+NAMED = ["quality", "tables", "simple"]
 """Those that run only if they are named."""
 
 known = {*ALL, *NAMED}

@@ -121,7 +121,8 @@ def beside(key: str, ours: Sequence[Row], theirs: Sequence[Row], digits: int = 3
     mine, other = ([row for row in rows if row["split"] in both] for rows in (ours, theirs))
     text = _mean(key, other, digits)
     if len(both) < len(ours):
-        text += f" (ours {_mean(key, mine, digits)}; {len(both)} splits)"
+        splits = f"{len(both)} split" + "s" * (len(both) > 1)
+        text += f" (ours {_mean(key, mine, digits)}; {splits})"
     return text
 
 

@@ -197,7 +197,7 @@ def cell(system: str, set: str, seed: int, time_budget: float | None = None) -> 
 
 
 def page(directory: Path) -> str:
-    """Means over the finished seeds."""
+    """What the program writes: means over the finished seeds."""
     lines = [
         "| table | system | seeds | CRPS, 19 quantiles | CRPS, closed form | RMSE "
         "| coverage of 90 % | width | seconds |",
@@ -212,7 +212,7 @@ def page(directory: Path) -> str:
             values = [[row[k] for row in rows] for k in keys]
             means = ["–" if None in v else f"{np.mean(v):.4g}" for v in values]
             lines.append(f"| {name} | {system} | {len(rows)} | {' | '.join(means)} |")
-    return "\n".join(lines)
+    return ABOUT.format(bias=bias()) + "\n".join(lines) + "\n"
 
 
 ABOUT = """# Tables beside other regressors
@@ -262,7 +262,7 @@ def main() -> None:
     text = page(directory)
     print(text)
     target = directory / "tables.md" if redirected else ROOT / "docs" / "tables.md"
-    target.write_text(ABOUT.format(bias=bias()) + text + "\n")
+    target.write_text(text)
 
 
 def say(system: str, row: Row) -> str:

@@ -88,7 +88,7 @@ html_sidebars: dict[str, list[str]] = {  # single pages have no section to navig
 }
 
 
-MADE = ("benchmarks", "quality", "tables", "uci")
+MADE = ("benchmarks", "quality", "simple", "tables", "uci")
 """Pages that benchmarks make; they may not be there yet."""
 
 

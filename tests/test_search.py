@@ -252,6 +252,20 @@ def test_two_rows_over_and_over():
     np.testing.assert_allclose(model.predict([[0.0], [1.0]]), [3.0, 5.0], atol=1.0)
 
 
+@pytest.mark.parametrize(("slope", "expected"), [(0.0, 1), (1.0, 2), (3.0, None)])
+def test_a_plain_model_stands_alone_unless_the_mixture_is_clearly_better(slope, expected):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2))
+    f = slope * X[:, 0] + (3.0 * np.sin(4 * X[:, 1]) if expected is None else 0.0)
+    model = auto(n_jobs=1).fit(X, f + 0.5 * rng.standard_normal(300))
+    chosen = model.search_results_.query("weight > 0")
+    if expected is None:
+        assert chosen["n_basis"].max() > 2
+    else:
+        assert chosen[["rank", "n_basis", "basis"]].values.tolist() == [[1, expected, "legendre"]]
+        assert model.noise_.kind == "gaussian"
+
+
 def test_picks_are_trusted_as_far_as_they_help_elsewhere():
     """Forty models: all alike but for chance, or one right and all others wrong together."""
     rng = np.random.default_rng(0)
@@ -262,7 +276,8 @@ def test_picks_are_trusted_as_far_as_they_help_elsewhere():
     )
     stds = 0.0 * np.ones((40, n)), np.ones((40, n))
     alike = Unseen(y + 0.7 * rng.standard_normal((40, n)), *stds)
-    assert members._trust(trials, alike, 20) == 0.2
+    folds = members._folds(trials)
+    assert members._trust(trials, alike, 20, folds)[0] == 0.2
     means = y + np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal((40, n))
     means[7] = y + 0.3 * rng.standard_normal(n)
-    assert members._trust(trials, Unseen(means, *stds), 20) == 0.8
+    assert members._trust(trials, Unseen(means, *stds), 20, folds)[0] == 0.8

@@ -40,6 +40,11 @@ class Candidate:
     rotate: bool
     basis: str = "cosine"
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is no more than a constant or a straight line."""
+        return self.basis == "legendre" and self.rank == 1 and self.n_basis <= 2
+
 
 @final
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
+import numpy.typing as npt
 
 from tensorlace.bases.basis import Array
 from tensorlace.candidates import FINAL_STEPS, STEPS, Candidate, Width, cost
@@ -15,6 +16,9 @@ from tensorlace.stacking import Unseen, blend, fold_numbers, shares
 from tensorlace.trials import Trial, Trials
 
 __all__ = ["CHOOSE_FROM", "FOLDS", "Member", "weigh"]
+
+Folds = npt.NDArray[np.intp]
+"""Number of the fold of each row, (n,)."""
 
 CHOOSE_FROM = 40
 """Rows held out from which more is chosen by them than the members."""
@@ -72,7 +76,13 @@ def weigh(
         allowed = np.array(kept)
     n_picks = min(PICKS, most) if most < len(allowed) else PICKS
     picked, equal = shares(unseen[allowed], y, weight, n_picks)
-    trust = _trust(trials, unseen[allowed], n_picks) if few else _TRUSTS[1]
+    trust = _TRUSTS[1]
+    folds = _folds(trials) if few else None
+    if folds is not None:
+        trust, scores = _trust(trials, unseen[allowed], n_picks, folds)
+        plain = _plain(trials, tried, scores, folds)
+        if plain is not None:
+            return np.asarray(np.arange(len(tried)) == plain, dtype=np.float64)
     # few rows say little of which members help
     count = len(y) if weight is None else float(weight.sum())
     trust *= count / (count + 50.0)
@@ -84,15 +94,13 @@ def weigh(
     return np.asarray(w / w.sum())
 
 
-def _trust(trials: Trials, unseen: Unseen, n_picks: int) -> float:
-    """Share of the weights to be picked, by how mixtures do on rows they were not picked on."""
+def _trust(trials: Trials, unseen: Unseen, n_picks: int, folds: Folds) -> tuple[float, Array]:
+    """Share of the weights to be picked, by how mixtures do on rows they were not picked on.
+
+    The log scores (n,) of the best there as well.
+    """
     y, weight = trials.targets
-    if len(y) < CHOOSE_FROM:
-        return _TRUSTS[1]
-    X = trials.sample.X[trials.held]
-    folds, scores = fold_numbers(X, y, FOLDS), np.zeros((len(_TRUSTS), len(y)))
-    if not folds.any():  # the same row over and over
-        return _TRUSTS[1]
+    X, scores = trials.sample.X[trials.held], np.zeros((len(_TRUSTS), len(y)))
     for k in np.unique(folds):
         held = folds == k
         some = unseen[:, ~held], y[~held], None if weight is None else weight[~held]
@@ -101,4 +109,37 @@ def _trust(trials: Trials, unseen: Unseen, n_picks: int) -> float:
             dist = unseen.mixture(trust * picked + (1.0 - trust) * equal)
             residuals = Residuals(X, y, weight, dist)
             scores[t, held] = crossed(residuals[~held], residuals[held])
-    return _TRUSTS[int(np.argmax(np.average(scores, axis=1, weights=weight)))]
+    best = int(np.argmax(np.average(scores, axis=1, weights=weight)))
+    return _TRUSTS[best], scores[best]
+
+
+def _plain(trials: Trials, tried: Sequence[Trial], scores: Array, folds: Folds) -> int | None:
+    """Number of the constant or the straight line, if the mixture is not clearly better.
+
+    A mixture pays for what its members might have found: where there is nothing else to find, the
+    plain model alone is nearer to the truth.
+    """
+    y, weight = trials.targets
+    count = float(len(y) if weight is None else weight.sum())
+    candidates = [k for k, t in enumerate(tried) if t.candidate.plain]
+    for k in sorted(candidates, key=lambda k: tried[k].candidate.n_basis):
+        dist = Trials.unseen([tried[k]]).mixture(np.ones(1))
+        residuals = Residuals(trials.sample.X[trials.held], y, weight, dist)
+        gain = scores.copy()
+        for fold in np.unique(folds):
+            held = folds == fold
+            gain[held] -= crossed(residuals[~held], residuals[held])
+        mean = np.average(gain, weights=weight)
+        error = np.sqrt(np.average((gain - mean) ** 2, weights=weight) / count)
+        if mean < error:
+            return k
+    return None
+
+
+def _folds(trials: Trials) -> Folds | None:
+    """Folds (n,) of the rows held out; None if they are too few, or the same over and over."""
+    y, _ = trials.targets
+    if len(y) < CHOOSE_FROM:
+        return None
+    folds = fold_numbers(trials.sample.X[trials.held], y, FOLDS)
+    return folds if folds.any() else None

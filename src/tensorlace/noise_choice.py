@@ -96,6 +96,8 @@ def choose_noise(
     folds: npt.NDArray[np.intp],
     fit: Fit | None,
     kinds: Sequence[str] = KINDS,
+    *,
+    trusted: bool = False,
 ) -> tuple[Noise, list[dict[str, Any]]]:
     """Best noise by the log score of unseen rows; one that varies has to be clearly better.
 
@@ -108,6 +110,8 @@ def choose_noise(
         Fits the network for it; None if there is none to be tried.
     kinds : sequence of str
         Those of `KINDS` that are allowed.
+    trusted : bool
+        Whether any other noise than the members' own has to be clearly better, too.
 
     Returns
     -------
@@ -133,7 +137,12 @@ def choose_noise(
             tried[kind] = _best(part, (Noise(f, v, s, (machine,)) for s, f, v in grid), h)
     if not tried:  # only a variation was asked for and there are too few rows for it
         tried["gaussian"] = _best(part, (Noise(f) for f in FACTORS), 0.0)
-    noise, results = _chosen(part, tried, _simplest(part, tried))
+    best = _simplest(part, tried)
+    if trusted and "gaussian" in tried:
+        own = part.log_scores(GAUSSIAN, 0.0)
+        if not _better(part, tried[best][1], own, _ERRORS, _GAIN):
+            tried["gaussian"], best = (GAUSSIAN, own), "gaussian"
+    noise, results = _chosen(part, tried, best)
     if noise.strength > 0.0 and machine is not None:
         noise = replace(noise, level=residuals.mean(machine.mean(residuals.X)))
     return (GAUSSIAN if noise.trivial else noise), results

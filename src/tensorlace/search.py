@@ -145,7 +145,11 @@ def _noise(
         return fit_machines(cut, source, seeds=[task.seed])[0]
 
     inner = fold_numbers(residuals.X, y, FOLDS)
-    noise, results = choose_noise(residuals, inner, fit if inner.any() else None, task.noise)
+    # a plain model is not one of many that differ, and knows its noise
+    plain = len(members) == 1 and members[0].candidate.plain
+    noise, results = choose_noise(
+        residuals, inner, fit if inner.any() else None, task.noise, trusted=plain
+    )
     return noise, results, with_noise(dist, noise, noise.log_variance(residuals.X))
 
 
