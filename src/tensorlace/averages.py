@@ -4,7 +4,7 @@ For a column that is not rotated they factorise: with the column's factor taken 
 one pass over the rows gives the average Jacobian, and each value costs one small product.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from tensorlace.bases.basis import Array
 from tensorlace.machines import KernelMachine
 from tensorlace.networks import Cores, environments, factors, jacobian, predict
 
-__all__ = ["averaged_response", "position", "total_effects"]
+__all__ = ["averaged_response", "position", "sampled_effects", "total_effects"]
 
 _ROTATED_ROWS = 512
 """Rows of an average that does not factorise: each value of the column is a pass over them."""
 
-_SHIFTS = 8
-"""Values of a rotated column that each row is given in turn."""
+_SHIFTS, _PAIRS = 8, 4096
+"""Values that each row is given in turn where nothing factorises, more if rows are few."""
 
 
 def position(machine: KernelMachine, d: int) -> int | None:
@@ -97,16 +97,32 @@ def _additive_features(simple: Sequence[Array], own: Array, p: int) -> Array:
     return np.concatenate(parts)
 
 
-def total_effects(
-    machines: Sequence[KernelMachine], shares: Array, rows: Background, n_columns: int
+def sampled_effects(
+    mean: Callable[[Array], Array], rows: Background, n_columns: int, n_rows: int = _ROTATED_ROWS
 ) -> Array:
-    """Total effect (D,) of each raw column on the mean of the mixture.
+    """Total effect (D,) of each raw column on a function of the table, see `total_effects`.
+
+    Over some values of the column for each of ``n_rows`` rows, in squared units of the function.
+    """
+    few = rows.part(n_rows)
+    return np.array([_sampled_effect(mean, few, d) for d in range(n_columns)])
+
+
+def total_effects(
+    machines: Sequence[KernelMachine], weights: Array, rows: Background, n_columns: int
+) -> Array:
+    """Total effect (D,) of each raw column on the mean of machines with the given weights (M,).
 
     That is ``E Var(f | all other columns)``, with the column drawn from its own distribution
     whatever the others are, in units of the variance of the target. In closed form where no member
-    rotates the column, else over a few values for each row. A row keeps its ``shares`` (M, n) of
-    the members while the column varies.
+    rotates the column, else over a few values for each row.
     """
+
+    def mean(X: Array) -> Array:
+        parts = [predict(machine.fit.cores, _features(machine, X)) for machine in machines]
+        return np.asarray(weights @ np.stack(parts))
+
+    few = rows.part(_ROTATED_ROWS * 2)
     out = np.empty(n_columns)
     features = [_features(machine, rows.X) for machine in machines]
     Zs = [
@@ -115,17 +131,17 @@ def total_effects(
     for d in range(n_columns):
         places = [position(machine, d) for machine in machines]
         if any(p is None for p in places):
-            out[d] = _sampled_effect(machines, shares, rows, d)
+            out[d] = _sampled_effect(mean, few, d)
             continue
         slopes, own = [], []
-        for machine, share, phi, Z, p in zip(machines, shares, features, Zs, places, strict=True):
+        for machine, w, phi, Z, p in zip(machines, weights, features, Zs, places, strict=True):
             assert p is not None
             cores, sizes = machine.fit.cores, machine.columns.sizes
             slope = cores[p].T @ Z[p]  # (I, n): f = slopeᵀ phi of this column
             if len(cores) > len(sizes):
                 start = sum(sizes[:p])
                 slope = slope + cores[-1][0, start : start + sizes[p], None]
-            slopes.append(share * slope)
+            slopes.append(w * slope)
             own.append(phi[p])
         out[d] = _spread(np.concatenate(slopes), np.concatenate(own), rows.weight)
     return out
@@ -140,25 +156,25 @@ def _spread(slope: Array, phi: Array, weight: Array) -> float:
     return float(np.sum((R @ slope) ** 2 @ weight))
 
 
-def _sampled_effect(
-    machines: Sequence[KernelMachine], shares: Array, rows: Background, d: int
-) -> float:
-    """Half the mean squared change when the column takes its value from another row (Jansen)."""
-    rows = rows.part(_ROTATED_ROWS * 2)
-    n = len(rows.X)
-
-    def mean(X: Array) -> Array:
-        parts = [predict(machine.fit.cores, _features(machine, X)) for machine in machines]
-        return np.asarray(np.sum(shares[:, :n] * parts, axis=0))
-
-    f, total, share = mean(rows.X), 0.0, 0.0
-    for shift in {1 + k * n // (_SHIFTS + 1) for k in range(_SHIFTS)}:
+def _sampled_effect(mean: Callable[[Array], Array], rows: Background, d: int) -> float:
+    """Mean variance of each row as the column takes values from other rows."""
+    n, shifts = len(rows.X), _shifts(len(rows.X))
+    f, w = np.empty((len(shifts), n)), np.empty((len(shifts), n))
+    for k, shift in enumerate(shifts):
         X = rows.X.copy()
         X[:, d] = np.roll(X[:, d], shift)
-        pair = rows.weight * np.roll(rows.weight, shift)
-        total += 0.5 * float(pair @ (f - mean(X)) ** 2)
-        share += float(pair.sum())
-    return total / share
+        f[k], w[k] = mean(X), np.roll(rows.weight, shift)
+    w /= w.sum(axis=0)
+    square = np.sum(w * (f - np.sum(w * f, axis=0)) ** 2, axis=0)
+    free = 1.0 - np.sum(w * w, axis=0)  # 1 - 1/k for k values that count alike
+    variance = np.divide(square, free, out=np.zeros(n), where=free > 0.0)
+    return float(variance @ rows.weight)
+
+
+def _shifts(n: int) -> list[int]:
+    """By how many rows a column of n is shifted: all but none if they are few."""
+    most = min(max(n - 1, 1), max(_SHIFTS, _PAIRS // n))
+    return sorted({1 + k * (n - 1) // most for k in range(most)})
 
 
 def _features(machine: KernelMachine, X: Array) -> list[Array]:

@@ -1,12 +1,13 @@
 """What a fitted ensemble can say about itself: relevance, effects of single columns, a summary."""
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tensorlace.averages import total_effects
+from tensorlace.averages import sampled_effects, total_effects
 from tensorlace.background import Background
 from tensorlace.bases.basis import Array
 from tensorlace.effects import Effects, chosen_values, effects_of
@@ -44,17 +45,21 @@ class Explains(ABC):
         when the column is replaced by its own distribution: the total Sobol index, interactions
         included, in units of the variance of y and not of the prediction. So all entries are near
         zero if y is noise, and where columns interact they sum to more than the share explained.
-        Members of a mixture that count differently from row to row do so here: each row keeps the
-        shares that they have in it.
+        In closed form, except for rotated columns and for mixtures whose members count differently
+        from row to row, where values of some other rows stand for the distribution.
         Columns of a rotation are reported as they are in the table. In the order of
         ``feature_names_in_``.
         """
         if not hasattr(self, "_background"):
             raise AttributeError("relevance_ is there after fit")
         if self._relevance is None:
-            rows = training_rows(self)
-            shares = self._ensemble.shares(rows.X, self._threads())
-            self._relevance = total_effects(self.machines_, shares, rows, self.n_features_in_)
+            rows, ensemble, D = training_rows(self), self._ensemble, self.n_features_in_
+            if ensemble.plain:
+                self._relevance = total_effects(self.machines_, ensemble.weights, rows, D)
+            else:
+                mean = partial(ensemble.mean, threads=self._threads())
+                scale = self.machines_[0].target.scale
+                self._relevance = sampled_effects(mean, rows, D) / scale**2
         return self._relevance.copy()
 
     def partial_effects(
