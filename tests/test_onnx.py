@@ -383,7 +383,8 @@ def test_mixtures_and_their_noise(sharp, degrees, strength):
 def test_default_model(tmp_path):
     rng = np.random.default_rng(0)
     X, y = frame(150)
-    y = y + 0.3 * X["size"].to_numpy() * rng.standard_t(3, 150)
+    size = X["size"].to_numpy()
+    y = y + 4.0 * np.sin(size) + 0.3 * size * rng.standard_t(3, 150)
     model = TNKMRegressor(time_budget=1, random_state=0).fit(X, y)
     assert len(model.machines_) > 1
     assert model._sharp
