@@ -97,14 +97,12 @@ def _additive_features(simple: Sequence[Array], own: Array, p: int) -> Array:
     return np.concatenate(parts)
 
 
-def sampled_effects(
-    mean: Callable[[Array], Array], rows: Background, n_columns: int, n_rows: int = _ROTATED_ROWS
-) -> Array:
+def sampled_effects(mean: Callable[[Array], Array], rows: Background, n_columns: int) -> Array:
     """Total effect (D,) of each raw column on a function of the table, see `total_effects`.
 
-    Over some values of the column for each of ``n_rows`` rows, in squared units of the function.
+    Over some values of the column for each of some rows, in squared units of the function.
     """
-    few = rows.part(n_rows)
+    few = rows.part(_ROTATED_ROWS)
     return np.array([_sampled_effect(mean, few, d) for d in range(n_columns)])
 
 
