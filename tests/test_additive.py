@@ -7,10 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge
 
 from oracles import error, problem
-from tensorlace import TNKMRegressor
+from tensorlace import Categorical, InputError, TNKMRegressor
 from tensorlace.als import core_system, sweep
 from tensorlace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.errors import CurvatureWarning
@@ -24,7 +25,9 @@ from tensorlace.sources import NpySource
 
 
 def additive_problem(seed, *, weighted=True, D=3, R=2, N=60):
-    p = problem(seed, D=D, R=R, N=N, weighted=weighted)
+    p = problem(seed, D=D, R=R or 1, N=N, weighted=weighted)
+    if not R:
+        p = replace(p, cores=tuple(V[:0] for V in p.cores), gamma=tuple(g[:0] for g in p.gamma))
     rng = np.random.default_rng(seed)
     size = sum(V.shape[1] for V in p.cores)
     cores = (*p.cores, 0.3 * rng.standard_normal((1, size)))
@@ -53,16 +56,18 @@ def numeric_jacobian(p, step=1e-30):
     return np.array(out)
 
 
+@pytest.mark.parametrize("R", [0, 2])
 @pytest.mark.parametrize("seed", range(4))
-def test_response_and_jacobian(seed):
-    p = additive_problem(seed)
+def test_response_and_jacobian(seed, R):
+    p = additive_problem(seed, R=R)
     assert error(predict(p.cores, p.phi), response(p, p.cores)) < 1e-14
     assert error(jacobian(p.cores, p.phi), numeric_jacobian(p)) < 1e-14
 
 
+@pytest.mark.parametrize("R", [0, 2])
 @pytest.mark.parametrize("seed", range(4))
-def test_sums_over_rows(seed):
-    p = additive_problem(seed)
+def test_sums_over_rows(seed, R):
+    p = additive_problem(seed, R=R)
     A, w = numeric_jacobian(p), p.w
     residual = p.y - response(p, p.cores)
     G = (A * w) @ A.T
@@ -133,8 +138,9 @@ def test_full_hessian():
 
 @pytest.mark.parametrize("budget", [0, 1 << 30])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_sweep_lowers_the_objective_and_knows_it(seed, budget):
-    p = additive_problem(seed)
+@pytest.mark.parametrize("R", [0, 2])
+def test_a_sweep_lowers_the_objective_and_knows_it(R, seed, budget):
+    p = additive_problem(seed, R=R)
     cores = p.cores
     with p.rows(memory_budget=budget) as rows:
         before = np.inf
@@ -147,8 +153,9 @@ def test_a_sweep_lowers_the_objective_and_knows_it(seed, budget):
             before = info.objective
 
 
-def test_solvers_meet():
-    p = additive_problem(2, N=300)
+@pytest.mark.parametrize("R", [0, 2])
+def test_solvers_meet(R):
+    p = additive_problem(2, N=300, R=R)
     ends = []
     for solver in (GaussNewton(), MatrixFree()):
         with p.rows() as rows:
@@ -229,3 +236,58 @@ def test_predictions_of_every_curvature(curvature):
     G = jacobian(machine.fit.cores, phi, machine.fit.bayesian_cores)
     variance = machine.fit.posterior.quad(G) + 1 / machine.fit.beta
     assert error(std, np.sqrt(variance) * machine.target.scale) < 1e-12
+
+
+@pytest.mark.parametrize("solver", ["gauss_newton", "als", "matrix_free"])
+@pytest.mark.parametrize("curvature", ["ggn", "block", "full"])
+@pytest.mark.parametrize("groups", ["all", "rank", "order", "column", "column_order"])
+def test_without_products_it_is_linear_regression(solver, curvature, groups):
+    """With the precisions that it learned, the posterior of a linear model in closed form."""
+    X, y = linear_table(150, 3)
+    model = TNKMRegressor(
+        rank=0, n_basis=4, additive=True, solver=solver, curvature=curvature, prior_groups=groups
+    ).set_params(tol=1e-3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mean, std = model.fit(X, y).predict(X, return_std=True)
+    (machine,) = model.machines_
+    fit, target = machine.fit, machine.target
+    pairs = zip(machine.columns.columns, machine.columns.variables(X), strict=True)
+    phi = np.concatenate([c.phi(u) for c, u in pairs])
+    covariance = np.linalg.inv(fit.beta * phi @ phi.T + np.diag(fit.gamma[-1][0]))
+    weights = fit.beta * covariance @ phi @ target(y)
+    f = target.inverse(weights @ phi)
+    variance = np.sum(phi * (covariance @ phi), axis=0) + 1 / fit.beta
+    # functions that were pruned may have had an effect of a ten-thousandth of the noise
+    tolerance = 1e-8 if groups == "all" else 2e-4
+    assert np.max(np.abs(mean - f) / std) < tolerance
+    assert error(std, np.sqrt(variance) * target.scale) < tolerance
+
+
+def test_a_line_without_products_is_bayesian_ridge_regression():
+    X, y = linear_table(2300)
+    model = TNKMRegressor(rank=0, n_basis=2, basis="legendre", warp="standardise", additive=True)
+    ours = model.fit(X[:300], y[:300]).predict_dist(X[300:])
+    mean, std = BayesianRidge().fit(X[:300], y[:300]).predict(X[300:], return_std=True)
+    theirs = -norm.logpdf(y[300:], mean, std).mean()
+    assert abs(-ours.logpdf(y[300:]).mean() - theirs) < 1e-3
+
+
+def test_no_products_and_nothing_else_is_an_error():
+    X, y = linear_table(50, 2)
+    with pytest.raises(InputError, match="leaves no model: give additive=True"):
+        TNKMRegressor(rank=0).fit(X, y)
+    with pytest.raises(InputError, match='give "ggn"'):
+        TNKMRegressor(rank=0, additive=True, curvature="last").fit(X, y)
+
+
+def test_a_value_never_seen_is_unsure_without_products():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(3, size=90), rng.standard_normal(90)])
+    y = X[:, 0] + X[:, 1] + 0.1 * rng.standard_normal(90)
+    kinds = {0: Categorical()}
+    model = TNKMRegressor(rank=0, additive=True, columns=kinds, random_state=0).fit(X, y)
+    _, std = model.predict([[1.0, 0.0], [7.0, 0.0]], return_std=True)
+    assert std[1] > 3 * std[0]
+    draws = model.sample_y([[1.0, 0.0], [7.0, 0.0]], 4000, random_state=0)
+    np.testing.assert_allclose(draws.std(axis=1), std, rtol=0.1)

@@ -142,6 +142,8 @@ def test_all_warps(warp, tmp_path):
 @pytest.mark.parametrize("additive", [False, True])
 def test_all_curvatures(curvature, additive, tmp_path):
     round_trip(fitted(curvature=curvature, additive=additive), tmp_path)
+    if additive and curvature != "last":
+        round_trip(fitted(curvature=curvature, additive=True, rank=0), tmp_path)
 
 
 def test_posterior_of_more_weights_than_rows(tmp_path):

@@ -142,13 +142,15 @@ POSTERIORS = {
 
 
 @ignore_curvature
-@pytest.mark.parametrize("additive", [False, True])
+@pytest.mark.parametrize(("rank", "additive"), [(2, False), (2, True), (0, True)])
 @pytest.mark.parametrize("threshold", [None, 1.0])
 @pytest.mark.parametrize("curvature", POSTERIORS)
-def test_every_posterior(curvature, threshold, additive):
+def test_every_posterior(curvature, threshold, rank, additive):
+    if not rank and curvature == "last":
+        pytest.skip("no cores to choose from")
     X, y = table()
     model = TNKMRegressor(
-        rank=2,
+        rank=rank,
         n_basis=3,
         curvature=curvature,
         threshold=threshold,

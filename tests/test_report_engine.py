@@ -107,6 +107,8 @@ def test_posteriors(javascript, curvature, n_rows):
     "params",
     [
         {"additive": True},
+        {"rank": 0, "additive": True},
+        {"rank": 0, "additive": True, "columns": {0: Categorical()}, "curvature": "block"},
         {"rotate": True},
         {"additive": True, "rotate": True, "prior_groups": "column_order"},
         {"n_members": 3},

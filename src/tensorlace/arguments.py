@@ -13,7 +13,7 @@ __all__ = ["CONSTRAINTS", "PAPER"]
 _AUTO = StrOptions({"auto"})
 
 CONSTRAINTS: dict[str, Any] = {
-    "rank": [Interval(Integral, 1, None, closed="left"), _AUTO],
+    "rank": [Interval(Integral, 0, None, closed="left"), _AUTO],
     "n_basis": [Interval(Integral, 1, None, closed="left"), "array-like", _AUTO],
     "basis": [StrOptions(set(config.BASES)), "array-like"],
     "warp": [StrOptions({"auto", *config.WARPS}), "array-like"],

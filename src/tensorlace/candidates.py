@@ -6,6 +6,7 @@ from typing import final
 
 __all__ = [
     "CONSTANT",
+    "LINE",
     "Candidate",
     "Width",
     "affordable",
@@ -43,7 +44,8 @@ class Candidate:
     @property
     def plain(self) -> bool:
         """Whether it is no more than a constant or a straight line."""
-        return self.basis == "legendre" and self.rank == 1 and self.n_basis <= 2
+        line = self.rank == 0 and self.additive and self.n_basis == 2
+        return self.basis == "legendre" and (line or self.n_basis == 1)
 
 
 @final
@@ -69,6 +71,9 @@ class Width:
 
 CONSTANT = Candidate(1, 1, "standardise", "all", None, False, False, "legendre")
 """The mean and nothing else: where y does not depend on X, nothing is better."""
+
+LINE = Candidate(0, 2, "standardise", "column", None, True, False, "legendre")
+"""A straight line without products: the last word where y is just that."""
 
 _STRAIGHT = [
     Candidate(1, 2, "standardise", "column", None, True, False, "legendre"),

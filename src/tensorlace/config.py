@@ -195,6 +195,12 @@ class Config:
             k: PLAIN.get(k, v) if isinstance(v, str) and v == "auto" else v
             for k, v in params.items()
         }
+        if params["rank"] == 0 and not params["additive"]:
+            raise InputError("rank=0 without additive part leaves no model: give additive=True")
+        if params["rank"] == 0 and params["curvature"] == "last":
+            raise InputError(
+                'rank=0 has no cores that curvature="last" could choose from: give "ggn"'
+            )
         return cls(
             rank=params["rank"],
             n_basis=spread("n_basis", params["n_basis"], None, n_columns),

@@ -123,7 +123,7 @@ class _Grams(Evaluated):
         largest = None
         if truncation.relative and len(parts) > 1:
             largest = max(
-                float(eigen(beta * G + np.diag(g))[0][-1])
+                float(eigen(beta * G + np.diag(g))[0].max(initial=0.0))
                 for G, g in zip(self.grams, parts, strict=True)
             )
         posteriors = tuple(

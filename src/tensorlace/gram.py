@@ -25,7 +25,7 @@ _CACHE_BYTES = 1 << 21
 
 def block_rows(rank: int) -> int:
     """Rows per block: a power of two so that R(R+1)/2 pair products fill one to two megabytes."""
-    pairs = rank * (rank + 1) // 2
+    pairs = max(rank * (rank + 1) // 2, 1)
     return int(2 ** np.clip(np.floor(np.log2(_CACHE_BYTES / (8 * pairs))), 6, 10))
 
 

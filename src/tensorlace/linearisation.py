@@ -156,7 +156,7 @@ def residual_curvature(rows: Rows, cores: Cores) -> Array:
     for (k, m), part in zip(pairs, parts, strict=True):
         tile = np.zeros((R, part.shape[1], R, part.shape[2]))
         tile[np.arange(R), :, np.arange(R), :] = part
-        corner = tile.reshape(R * part.shape[1], -1)
+        corner = tile.reshape(R * part.shape[1], R * part.shape[2])
         E[starts[k] : starts[k + 1], starts[m] : starts[m + 1]] = corner
         E[starts[m] : starts[m + 1], starts[k] : starts[k + 1]] = corner.T
     return E

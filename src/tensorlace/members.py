@@ -62,7 +62,8 @@ def weigh(
     y, weight = trials.targets
     unseen = Trials.unseen(tried)
     most = task.n_members or (MEMBERS if few else FEW_MEMBERS)
-    allowed = np.arange(len(tried))
+    # a line without products stands alone, or not at all
+    allowed = np.flatnonzero([t.candidate.rank > 0 for t in tried])
     if not few:
         score = np.average(unseen.log_density(y), axis=1, weights=weight)
         order = np.argsort(-score, kind="stable")

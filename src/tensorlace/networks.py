@@ -168,7 +168,7 @@ def initialise(
     number of rows.
     """
     D = len(constants)
-    scale = rank ** (-1.0 / D)
+    scale = max(rank, 1) ** (-1.0 / D)
     cores = []
     for c in constants:
         sign: npt.NDArray[np.float64] = rng.choice([-1.0, 1.0], size=(rank, 1))

@@ -45,7 +45,7 @@ def _environments(cores: Cores, phi: Sequence[Array]) -> list[Array]:
     Z = environments(factors(cores, phi))
     if len(cores) == len(phi):
         return Z
-    return [np.concatenate([z, np.ones_like(z[:1])]) for z in Z]
+    return [np.concatenate([z, np.ones((1, z.shape[1]))]) for z in Z]
 
 
 def extra_variance(

@@ -78,6 +78,8 @@ class Groups:
         if self.column is None:
             return gamma
         product = self.column >= 0
+        if not product.any():  # nothing but the additive part
+            return gamma
         count = (self.count if weight is None else weight)[product]
         column, log = self.column[product], np.log(gamma[product])
         size = np.bincount(column, weights=count)

@@ -99,7 +99,7 @@ def _kept(effects: Array, budget: float) -> npt.NDArray[np.bool_]:
     mask = np.ones(len(effects), dtype=np.bool_)
     mask[order[np.cumsum(effects[order]) <= budget]] = False
     if not mask.any():
-        mask[order[-1]] = True
+        mask[order[-1:]] = True
     return mask
 
 
@@ -154,15 +154,15 @@ def _reduced(
 ) -> KernelMachine:
     """Take out terms and functions."""
     fit, D = machine.fit, len(kept)
-    masks = [np.outer(alive, mask) for mask in kept]
+    masks = [(alive, mask) for mask in kept]
     if len(fit.cores) > D:
-        masks.append(np.concatenate(kept)[None])
-    which = np.concatenate([masks[d].ravel() for d in fit.bayesian_cores])
+        masks.append((np.ones(1, dtype=np.bool_), np.concatenate(kept)))
+    which = np.concatenate([np.outer(*masks[d]).ravel() for d in fit.bayesian_cores])
     columns = tuple(
         replace(c, basis=Subset.of(c.basis, tuple(np.flatnonzero(mask).tolist())))
         for c, mask in zip(machine.columns.columns, kept, strict=True)
     )
-    cores = _cut(fit.cores, masks, alive)
+    cores = _cut(fit.cores, masks)
     terms = np.append(alive, True) if len(fit.cores) > D else alive
     return replace(
         machine,
@@ -170,7 +170,7 @@ def _reduced(
         fit=replace(
             fit,
             cores=cores,
-            gamma=_cut(fit.gamma, masks, alive),
+            gamma=_cut(fit.gamma, masks),
             posterior=marginal(
                 fit.posterior, which, [fit.cores[d].size for d in fit.bayesian_cores]
             ),
@@ -182,12 +182,11 @@ def _reduced(
 
 
 def _cut(
-    cores: Cores, masks: Sequence[npt.NDArray[np.bool_]], alive: npt.NDArray[np.bool_]
+    cores: Cores, masks: Sequence[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]
 ) -> Cores:
-    rows = int(alive.sum())
+    """Terms and functions of each core that stay."""
     return tuple(
-        np.ascontiguousarray(V[mask].reshape(rows if len(V) == len(alive) else 1, -1))
-        for V, mask in zip(cores, masks, strict=True)
+        np.ascontiguousarray(V[np.ix_(*mask)]) for V, mask in zip(cores, masks, strict=True)
     )
 
 

@@ -173,7 +173,7 @@ def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str
     yield "fit.cores", len(fit.cores) in (D, D + 1) and fit.cores[0].ndim == 2
     sizes, R = columns.sizes, len(fit.cores[0])
     shapes = [(R, n) for n in sizes] + [(1, sum(sizes))] * (len(fit.cores) - D)
-    yield "fit.cores", R > 0 and [V.shape for V in fit.cores] == shapes
+    yield "fit.cores", (R > 0 or len(fit.cores) > D) and [V.shape for V in fit.cores] == shapes
     yield "fit.gamma", [g.shape for g in fit.gamma] == shapes
     yield "fit.beta", fit.beta > 0.0
     core = fit.curvature.core if isinstance(fit.curvature, Last) else 0

@@ -7,7 +7,16 @@ from typing import Any, final
 
 import numpy as np
 
-from tensorlace.candidates import STEPWISE, Candidate, Width, affordable, cost, enlarged, plan
+from tensorlace.candidates import (
+    LINE,
+    STEPWISE,
+    Candidate,
+    Width,
+    affordable,
+    cost,
+    enlarged,
+    plan,
+)
 from tensorlace.config import Config
 from tensorlace.noise import KINDS
 from tensorlace.rows import MEMORY_BUDGET
@@ -147,12 +156,13 @@ class Runner:
 
 
 def cross_validated(run: Runner, n: int) -> list[Trial]:
-    """Two rounds: many styles, then larger models in the best of them."""
+    """Two rounds: many styles, then larger models in the best of them; a straight line last."""
     fits = 1.0 + 0.8 * len(run.trials.parts)
     tried = run(plan(n, run.width, 0.5 * run.work, fits))
     larger = enlarged(_styles(run.best(tried), _STYLES_KEPT))
     larger = affordable(larger, n, run.width, 0.5 * run.work, fits, share=0.35)
-    return tried + run(larger[: 1 + n // 40])
+    tried += run(larger[: 1 + n // 40])
+    return tried + run([c for c in run.task.distinct([LINE]) if c.plain])
 
 
 def held_out(run: Runner) -> list[Trial]:

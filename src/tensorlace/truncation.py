@@ -48,6 +48,8 @@ def dense(
     eigenvalue below one however small the prior precision is. Truncated (or with a flat prior), the
     eigendecomposition of the precision itself is cut at ``t̂``, relative to ``largest`` if given.
     """
+    if not gamma.size:  # a core without terms
+        return _root(np.zeros((0, 0)), gamma, 0)
     if truncation.threshold is None and np.all(gamma > 0):
         s = 1.0 / np.sqrt(gamma)
         K = beta * (G * s) * s[:, None]

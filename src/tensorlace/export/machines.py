@@ -26,18 +26,23 @@ def moments(g: Graph, machine: KernelMachine, raw: Sequence[str]) -> tuple[str, 
     pairs = _variables(g, machine.columns, raw)
     phi = [features(g, c.basis, u) for c, u in pairs]
     F = _factors(g, machine, phi)
-    Z = _environments(g, F)
+    R = machine.fit.cores[0].shape[0]
+    Z = _environments(g, F) if R else []
     parts: list[str] = []
     for d in machine.fit.bayesian_cores:
-        parts += [_design(g, machine, Z[d], phi[d], d)] if d < len(phi) else phi
+        if d == len(phi):
+            parts += phi
+        elif R:
+            parts.append(_design(g, machine, Z[d], phi[d], d))
     variance = _quad(g, machine.fit.posterior, g.side_by_side(parts))
-    R = machine.fit.cores[0].shape[0]
-    for (column, u), z, v in zip(pairs, Z, machine.unseen_variances, strict=True):
+    for d, ((column, u), v) in enumerate(zip(pairs, machine.unseen_variances, strict=True)):
         new = novel(g, column.basis, u)
         if new is not None:
-            extra = g.op("MatMul", g.op("Mul", z, z), v[:R, None])
-            if v.size > R:  # the additive part: one more term, whose environment is 1
-                extra = g.op("Add", extra, float(v[R]))
+            # the additive part is one more term, whose environment is 1
+            extra: str | float = float(v[R:].sum())
+            if R:
+                squares = g.op("MatMul", g.op("Mul", Z[d], Z[d]), v[:R, None])
+                extra = g.op("Add", squares, extra) if v.size > R else squares
             variance = g.op("Add", variance, g.op("Where", new, extra, 0.0))
     return _response(g, machine, phi, F), variance
 
@@ -55,6 +60,8 @@ def _variables(g: Graph, columns: Columns, raw: Sequence[str]) -> list[tuple[Col
 
 def _factors(g: Graph, machine: KernelMachine, phi: Sequence[str]) -> list[str]:
     """One-column functions, D times (n, R)."""
+    if not len(machine.fit.cores[0]):  # operators on empty arrays are not everywhere
+        return []
     return [g.op("MatMul", p, V.T) for p, V in zip(phi, machine.fit.cores, strict=False)]
 
 
@@ -73,13 +80,16 @@ def _environments(g: Graph, F: Sequence[str]) -> list[str]:
 
 
 def _response(g: Graph, machine: KernelMachine, phi: Sequence[str], F: Sequence[str]) -> str:
-    product = F[0]
-    for factor in F[1:]:
-        product = g.op("Mul", product, factor)
-    f = g.row_sum(product)
-    if len(machine.fit.cores) > len(phi):
-        f = g.op("Add", f, g.op("MatMul", g.side_by_side(phi), machine.fit.cores[-1].T))
-    return f
+    cores = machine.fit.cores
+    parts = []
+    if len(cores[0]):
+        product = F[0]
+        for factor in F[1:]:
+            product = g.op("Mul", product, factor)
+        parts.append(g.row_sum(product))
+    if len(cores) > len(phi):
+        parts.append(g.op("MatMul", g.side_by_side(phi), cores[-1].T))
+    return parts[0] if len(parts) == 1 else g.op("Add", *parts)
 
 
 def _design(g: Graph, machine: KernelMachine, z: str, phi: str, d: int) -> str:
