@@ -21,7 +21,7 @@ from tensorlace import TNKMRegressor
 from tensorlace.bases import Array
 
 ROWS = {"noise": (200, 1_000), "line": (300, 1_000), "few": (5, 10, 20)}
-SEEDS, N_TEST = 3, 5_000
+SEEDS, N_TEST = 5, 5_000
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 ABOUT = f"""# Data with little to find

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge
 
 from oracles import error, problem
-from tensorlace import Categorical, InputError, TNKMRegressor
+from tensorlace import Categorical, InputError, SizeError, TNKMRegressor
 from tensorlace.als import core_system, sweep
 from tensorlace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.errors import CurvatureWarning
@@ -20,6 +20,7 @@ from tensorlace.linearisation import block_grams, linearise, point, product, res
 from tensorlace.matrix_free import MatrixFree
 from tensorlace.networks import balance, from_vector, jacobian, predict, to_vector
 from tensorlace.precision import per_column, per_column_and_order
+from tensorlace.sizes import check_size
 from tensorlace.solver import State
 from tensorlace.sources import NpySource
 
@@ -291,3 +292,8 @@ def test_a_value_never_seen_is_unsure_without_products():
     assert std[1] > 3 * std[0]
     draws = model.sample_y([[1.0, 0.0], [7.0, 0.0]], 4000, random_state=0)
     np.testing.assert_allclose(draws.std(axis=1), std, rtol=0.1)
+
+
+def test_the_additive_part_counts_for_memory():
+    with pytest.raises(SizeError, match="500,000 weights"):
+        check_size([100] * 5000, 0, GGN(), GaussNewton(), 10**6, additive=True)

@@ -119,6 +119,14 @@ def model(folder):
     return folder / "model.tlace", done
 
 
+def test_no_products(folder):
+    words = ["fit", "data.csv", "--target", "price", "-o", "sum.tlace", "--rank", "0"]
+    done = command(*words, cwd=folder, text=True)
+    assert done.returncode == 0, done.stderr
+    cores = tensorlace.load(folder / "sum.tlace").machines_[0].fit.cores
+    assert [len(V) for V in cores[-2:]] == [0, 1]
+
+
 def valid(name, content):
     jsonschema.validate(content, json.loads(schema_of(name)))
     return content

@@ -11,6 +11,7 @@ from oracles import error
 from tensorlace import TNKMRegressor, members, metrics, search
 from tensorlace.candidates import MOST_WEIGHTS, Width, cost, enlarged, plan
 from tensorlace.errors import InputError, MisspecificationWarning, TimeBudgetWarning
+from tensorlace.overview import overview
 from tensorlace.rotation import Rotation, Scatter
 from tensorlace.sources import Chunk, NpySource
 from tensorlace.stacking import Unseen
@@ -266,6 +267,8 @@ def test_a_plain_model_stands_alone_unless_the_mixture_is_clearly_better(slope, 
         assert chosen[["rank", "n_basis", "basis"]].values.tolist() == [
             [rank, expected, "legendre"]
         ]
+        groups = {1: "one for all weights", 2: "column"}[expected]
+        assert ("prior precisions", groups) in overview(model).facts
         assert model.noise_.kind == "gaussian"
 
 
@@ -284,3 +287,35 @@ def test_picks_are_trusted_as_far_as_they_help_elsewhere():
     means = y + np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal((40, n))
     means[7] = y + 0.3 * rng.standard_normal(n)
     assert members._trust(trials, Unseen(means, *stds), 20, folds)[0] == 0.8
+
+
+@pytest.mark.parametrize(
+    "fixed",
+    [{"curvature": "last"}, {"n_basis": 1, "additive": False}, {"additive": False}],
+    ids=str,
+)
+def test_no_straight_line_where_there_can_be_none(fixed):
+    X, y = table(60)
+    model = auto(n_jobs=1, **fixed).fit(X, y)
+    assert (model.search_results_["rank"] > 0).all()
+
+
+def test_a_straight_line_is_tried_where_rows_can_tell():
+    for n, tried in ((39, False), (40, True)):
+        X, y = table(n)
+        model = auto(n_jobs=1).fit(X, y)
+        assert (model.search_results_["rank"] == 0).any() == tried
+
+
+@pytest.mark.parametrize("n", [6, 18])
+def test_of_few_rows_nobody_is_too_sure(n):
+    """A wave that some members hit exactly: the constant keeps its share all the same."""
+    X = np.linspace(-1, 1, n)[:, None]
+    model = auto(n_jobs=1).fit(X, np.sin(2 * X[:, 0]))
+    constant = model.search_results_.query("n_basis == 1")
+    assert constant["weight"].sum() >= 1 / (n + 1) - 1e-12
+    far = model.predict_dist([[3.0], [-3.0]])
+    assert np.all(far.logpdf(np.array([1.5, -1.5])) > -10)
+    assert not model._sharp
+    repeated = auto(n_jobs=1).fit(np.repeat(X, 4, axis=0), np.repeat(np.sin(2 * X[:, 0]), 4))
+    assert repeated._sharp

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from typing import final
 
 __all__ = [
+    "CHOOSE_FROM",
     "CONSTANT",
     "LINE",
+    "MOST_WEIGHTS",
     "Candidate",
     "Width",
     "affordable",
@@ -44,8 +46,13 @@ class Candidate:
     @property
     def plain(self) -> bool:
         """Whether it is no more than a constant or a straight line."""
-        line = self.rank == 0 and self.additive and self.n_basis == 2
-        return self.basis == "legendre" and (line or self.n_basis == 1)
+        constant = self.rank == 1 and self.n_basis == 1
+        return self.basis == "legendre" and (constant or self.straight)
+
+    @property
+    def straight(self) -> bool:
+        """Whether it is a line in each column, after its warp, and nothing else."""
+        return self.rank == 0 and self.additive and self.n_basis == 2 and self.basis == "legendre"
 
 
 @final
@@ -119,6 +126,9 @@ STEPWISE = ((2.0, 0.6), (1.5, 1.0), (1.0, 1.4), (2.0, 1.0), (1.4, 1.4))
 
 MOST_WEIGHTS = 13_000
 """Weights of the largest candidate: three matrices of them take 4 GB."""
+
+CHOOSE_FROM = 40
+"""Rows held out from which more is chosen by them than the members."""
 
 STEPS, FINAL_STEPS = 45, 25
 """Solver steps of a fit from nothing, and of one that begins where another ended."""

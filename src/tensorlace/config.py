@@ -234,7 +234,7 @@ class Config:
         """Settings for a table of this size whose target was divided by ``target_scale``."""
         P = (self.rank + self.additive) * sum(sizes)
         solver = self.solver or SOLVERS[_solver_for(n_rows, P)]
-        check_size(sizes, self.rank, self.curvature, solver, n_rows)
+        check_size(sizes, self.rank, self.curvature, solver, n_rows, additive=self.additive)
         noise = self.noise
         if isinstance(noise, Fixed):
             value = noise.value * target_scale * target_scale

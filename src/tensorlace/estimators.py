@@ -32,7 +32,8 @@ class TNKMRegressor(
         Number R of products. "auto" fits many candidates that differ in all arguments that are
         "auto", judges them on rows they have not seen, and predicts with a mixture of them. With a
         number, one model is fitted, and other arguments that are "auto" have the fixed values in
-        brackets. 0 with ``additive=True`` is a sum of one-column functions and nothing else.
+        brackets. 0 with ``additive=True`` is a sum of one-column functions and nothing else (and
+        has no last core to be uncertain of).
     n_basis : int, sequence of int or "auto", default="auto" (6)
         Basis functions I per column; one number, or one per column.
     basis : str or sequence of str, default="cosine"

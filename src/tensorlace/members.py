@@ -8,24 +8,24 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace.bases.basis import Array
-from tensorlace.candidates import FINAL_STEPS, STEPS, Candidate, Width, cost
+from tensorlace.candidates import CHOOSE_FROM, FINAL_STEPS, STEPS, Candidate, Width, cost
 from tensorlace.inference import Fitted
 from tensorlace.noise_choice import Residuals, crossed
 from tensorlace.rounds import Task
 from tensorlace.stacking import Unseen, blend, fold_numbers, shares
 from tensorlace.trials import Trial, Trials
 
-__all__ = ["CHOOSE_FROM", "FOLDS", "Member", "weigh"]
+__all__ = ["FOLDS", "Member", "sure_of_themselves", "weigh"]
 
 Folds = npt.NDArray[np.intp]
 """Number of the fold of each row, (n,)."""
 
-CHOOSE_FROM = 40
-"""Rows held out from which more is chosen by them than the members."""
-
 FOLDS, PICKS = 5, 20
 MEMBERS, FEW_MEMBERS = 30, 8
 """Most members: of small models on few rows, of large ones on many."""
+
+_SHARP_FROM = 20
+"""Rows from which members count by how sure they are of a row: with fewer they are so by chance."""
 
 _LEAST_SHARE = 0.004
 """A member that counts less than this on average over rows is left out."""
@@ -92,7 +92,20 @@ def weigh(
     share = blend(w[allowed], unseen[allowed].log_std).mean(axis=1)
     w[allowed[share < _LEAST_SHARE]] = 0.0
     w[np.argsort(-w, kind="stable")[most:]] = 0.0
-    return np.asarray(w / w.sum())
+    w /= w.sum()
+    constants = [k for k, t in enumerate(tried) if t.candidate.plain and not t.candidate.straight]
+    if constants and most > 1 and not sure_of_themselves(trials):
+        # by the rule of succession: n rows do not show that others fail less often than that
+        least = 1.0 / (count + 1.0)
+        w *= 1.0 - least
+        w[constants[0]] += least
+    return np.asarray(w)
+
+
+def sure_of_themselves(trials: Trials) -> bool:
+    """Whether there are rows enough to believe members that are sure of a row more than others."""
+    y, weight = trials.targets
+    return float(len(y) if weight is None else weight.sum()) >= _SHARP_FROM
 
 
 def _trust(trials: Trials, unseen: Unseen, n_picks: int, folds: Folds) -> tuple[float, Array]:

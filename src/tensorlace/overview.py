@@ -135,7 +135,13 @@ def _structure(model: Any, machine: KernelMachine) -> list[tuple[str, str]]:
     columns = machine.columns
     rank, asked = len(machine.fit.cores[0]), model.rank
     fewer = f", of {asked} asked for" if isinstance(asked, int) and asked != rank else ""
-    groups = "one for all weights" if model.prior_groups in ("all", "auto") else model.prior_groups
+    groups = model.prior_groups
+    if groups == "auto":
+        tried = getattr(model, "search_results_", None)
+        if tried is not None:  # those with weight come first
+            chosen = tried[0] if isinstance(tried, list) else tried.iloc[0]
+            groups = chosen["prior_groups"]
+    groups = "one for all weights" if groups in ("all", "auto") else groups
     return [
         ("rank", f"{rank}{fewer}"),
         ("bases", _counted(_basis_name(c.basis) for c in columns.columns)),

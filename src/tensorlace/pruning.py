@@ -46,7 +46,7 @@ def prune(machine: KernelMachine, negligible: float = NEGLIGIBLE) -> KernelMachi
     Returns
     -------
     KernelMachine
-        At least one term, and one function per column, remain.
+        At least one term, if there was any, and one function per column remain.
     """
     budget = negligible * machine.noise_std
     terms = effects_of_terms(machine)

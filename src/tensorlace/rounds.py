@@ -8,7 +8,9 @@ from typing import Any, final
 import numpy as np
 
 from tensorlace.candidates import (
+    CHOOSE_FROM,
     LINE,
+    MOST_WEIGHTS,
     STEPWISE,
     Candidate,
     Width,
@@ -18,6 +20,7 @@ from tensorlace.candidates import (
     plan,
 )
 from tensorlace.config import Config
+from tensorlace.curvature import Last
 from tensorlace.noise import KINDS
 from tensorlace.rows import MEMORY_BUDGET
 from tensorlace.trials import Trial, Trials, part_of
@@ -162,7 +165,16 @@ def cross_validated(run: Runner, n: int) -> list[Trial]:
     larger = enlarged(_styles(run.best(tried), _STYLES_KEPT))
     larger = affordable(larger, n, run.width, 0.5 * run.work, fits, share=0.35)
     tried += run(larger[: 1 + n // 40])
-    return tried + run([c for c in run.task.distinct([LINE]) if c.plain])
+    return tried + run(_line(run, n))
+
+
+def _line(run: Runner, n: int) -> list[Candidate]:
+    """The straight line, where it may stand alone: not if there are too few rows to tell by."""
+    (line,) = run.task.distinct([LINE])
+    possible = line.straight and not isinstance(run.task.config.curvature, Last)
+    # where the line with a product, of twice the weights, was not too large
+    small = 2 * run.width.weights(line) <= MOST_WEIGHTS
+    return [line] if possible and small and n >= CHOOSE_FROM else []
 
 
 def held_out(run: Runner) -> list[Trial]:

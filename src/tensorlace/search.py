@@ -2,7 +2,8 @@
 
 With hundreds of rows every candidate is cross-validated; with more, a part is held out. The
 mixture weighs all that were tried, partly by what helps the mixture on unseen rows, else equally,
-and row by row by how sure each is. Single best picks are overconfident, and so are mixtures of few.
+and from twenty rows on row by row by how sure each is. Single best picks are overconfident, and so
+are mixtures of few. A constant or a straight line may stand alone.
 """
 
 import warnings
@@ -15,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from tensorlace.bases.basis import Array, Mask
-from tensorlace.candidates import Candidate, plan
+from tensorlace.candidates import CHOOSE_FROM, Candidate, plan
 from tensorlace.curvature import GGN
 from tensorlace.errors import TimeBudgetWarning
 from tensorlace.fitting import fit_machines
 from tensorlace.machines import KernelMachine
-from tensorlace.members import CHOOSE_FROM, FOLDS, Member, weigh
+from tensorlace.members import FOLDS, Member, sure_of_themselves, weigh
 from tensorlace.mixtures import Ensemble, Found
 from tensorlace.noise import GAUSSIAN, Noise, with_noise
 from tensorlace.noise_choice import Residuals, choose_noise, choose_tails
@@ -90,7 +91,8 @@ def search(task: Task, table: RowSource | Pieces) -> Found:
     # beginning where a fit to part of the rows ended pays only if there are many
     finals = [Member(t.candidate, t.seed) if few else Member.after(t) for t in members]
     machines = _final(task, table, finals, workers)
-    ensemble = Ensemble(machines, weights[chosen], sharp=True, noise=noise)
+    sharp = sure_of_themselves(trials)
+    ensemble = Ensemble(machines, weights[chosen], sharp=sharp, noise=noise)
     unseen = (dist, *trials.targets)
     if noises and not few:
         # leverages are those of the whole posterior

@@ -24,10 +24,16 @@ class _Need:
 
 
 def check_size(
-    sizes: Sequence[int], rank: int, curvature: Curvature, solver: Solver, n_rows: int
+    sizes: Sequence[int],
+    rank: int,
+    curvature: Curvature,
+    solver: Solver,
+    n_rows: int,
+    *,
+    additive: bool = False,
 ) -> None:
     """Refuse a model that physical memory cannot hold, before anything is allocated."""
-    P, largest = rank * sum(sizes), max(sizes)
+    P, largest = (rank + additive) * sum(sizes), max(sizes)
     pairs = rank * (rank + 1) // 2
     needs = [
         _Need("product closure of the largest basis", 2 * largest**3),

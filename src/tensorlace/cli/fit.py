@@ -42,7 +42,9 @@ def fit(
         float,
         typer.Option(min=0.0, max=0.9, help="Part of the rows to keep for a test; 0 fits to all."),
     ] = 0.1,
-    rank: Annotated[str, typer.Option(help="Number of products, or auto.")] = "auto",
+    rank: Annotated[
+        str, typer.Option(help="Number of products, or auto; 0: a sum over columns.")
+    ] = "auto",
     forget_rows: Annotated[
         bool,
         typer.Option("--forget-rows", help="Keep no training rows in the file: no effects then."),
@@ -81,6 +83,7 @@ def fit(
     start = perf_counter()
     params: dict[str, Any] = {
         "rank": _rank(rank),
+        "additive": True if rank == "0" else "auto",
         "time_budget": time_budget,
         "columns": kinds or None,
     }
