@@ -1,7 +1,8 @@
 """GWI-DNN: Gaussian Wasserstein inference with a network as mean."""
 
 from collections.abc import Sequence
-from typing import Any, final
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +10,9 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from tensorlace.baselines.descent import descend, double, initial_layers, plain_steps
-from tensorlace.baselines.kernel import most_likely
+from tensorlace.baselines.kernel import SquaredExponential, likely
 from tensorlace.baselines.regressor import Array, Baseline
+from tensorlace.metrics import nll
 from tensorlace.predictive import Normal
 
 __all__ = ["GWI", "trace_root"]
@@ -27,7 +29,9 @@ class GWI(Baseline):
     ``r = k - k_Z K_ZZ^-1 k_Z + k_Z L L^T k_Z`` with L trained and Z training rows. The objective is
     the expected error, weighted per batch as in the released code, plus the Wasserstein distance
     of the two measures. Kernel and noise come from the marginal likelihood at Z and stay. The
-    variance is tempered by the factor that is best on a tenth of the rows, held out.
+    variance is tempered by the factor that is best on a tenth of the rows, held out. Where the
+    likelihood has a second maximum, these rows decide between both: next to no noise, which
+    explains copies among the rows, is of no use to a mean that cannot remember them.
 
     Two things differ from the released code, which scales the start of L by the signal (here: by
     the noise, which makes it the sparse Gaussian process posterior), and takes eigenvalues of an
@@ -83,14 +87,20 @@ class GWI(Baseline):
         X_held, y_held, X, y = X[held], y[held], X[rest], y[rest]
         M = self.max_inducing
         M = len(X) if len(X) <= M else max(M // 2, round(2 * np.sqrt(len(X))))
-        self.kernel_ = kernel = most_likely(X[:M], y[:M], rng, M)
-        self._Z = X[:M]
-        noise = max(kernel.noise, 1e-6)
-        K = kernel(self._Z, self._Z) + 1e-8 * kernel.signal * np.eye(M)
-        self._L = cholesky(K, lower=True)
-        A = self._whitened(X)
-        start = cholesky(np.linalg.inv(np.eye(M) + A.T @ A / noise), lower=True)
+        kernels = likely(X[:M], y[:M], rng, M)
         layers = initial_layers((X.shape[1], *self.hidden, 1), rng)
+        seed = int(rng.integers(2**31 - 1))
+        found = [
+            self._trained(_Prior.of(kernel, X[:M]), X, y, layers, seed).tempered(X_held, y_held)
+            for kernel in kernels
+        ]
+        self._measure = min(found, key=lambda measure: nll(y_held, measure(X_held)))
+        self.kernel_, self.temperature_ = self._measure.prior.kernel, self._measure.temperature
+
+    def _trained(self, prior: "_Prior", X: Array, y: Array, layers: Any, seed: int) -> "_Measure":
+        kernel, A = prior.kernel, prior.whitened(X)
+        noise = max(kernel.noise, 1e-6)
+        start = cholesky(np.linalg.inv(np.eye(A.shape[1]) + A.T @ A / noise), lower=True)
         norms = [(np.ones(n), np.zeros(n)) for n in self.hidden]
         steps = plain_steps(len(X), self.epochs, self.batch_size, self.min_steps)
         (mean, root), _ = descend(
@@ -98,32 +108,64 @@ class GWI(Baseline):
             ((layers, norms), start),
             (X, y, A),
             (kernel.lengths, kernel.signal, noise, float(len(X))),
-            int(rng.integers(2**31 - 1)),
+            seed,
             steps=steps,
             batch=self.batch_size,
             rate=self.learning_rate,
         )
-        self._mean, self._root = jax.tree.map(np.asarray, (mean, np.tril(root)))
         _, statistics = _network(mean, X, None)
-        self._statistics = jax.tree.map(np.asarray, statistics)
-        self._noise, self.temperature_ = noise, 1.0
-        dist = self._predict(X_held)
-        # the variance factor of least Gaussian NLL, in closed form
-        self.temperature_ = float(np.mean(((y_held - dist.mean) / dist.std) ** 2))
-        self.temperature_ = max(self.temperature_, 1e-6)
-
-    def _whitened(self, X: Array) -> Array:
-        """``(L_Z^-1 k_Z(x))^T``, (n, M)."""
-        return np.asarray(solve_triangular(self._L, self.kernel_(self._Z, X), lower=True).T)
+        mean, root, statistics = jax.tree.map(np.asarray, (mean, np.tril(root), statistics))
+        return _Measure(prior, mean, statistics, root, noise)
 
     @double
     def _predict(self, X: Array) -> Normal:
-        mean, _ = _network(self._mean, X, self._statistics)
-        A = self._whitened(X)
-        beyond = np.maximum(self.kernel_.signal - np.sum(A * A, axis=1), 0.0)
-        r = beyond + np.sum((A @ self._root) ** 2, axis=1)
-        t = self.temperature_
-        return Normal(np.asarray(mean), np.sqrt(t * r), np.sqrt(t * self._noise))
+        return self._measure(X)
+
+
+@final
+@dataclass(frozen=True)
+class _Prior:
+    """The Gaussian process, seen from the points Z (M, D); ``L`` is the root of K_ZZ."""
+
+    kernel: SquaredExponential
+    Z: Array
+    L: Array
+
+    @classmethod
+    def of(cls, kernel: SquaredExponential, Z: Array) -> Self:
+        K = kernel(Z, Z) + 1e-8 * kernel.signal * np.eye(len(Z))
+        return cls(kernel, Z, cholesky(K, lower=True))
+
+    def whitened(self, X: Array) -> Array:
+        """``(L^-1 k_Z(x))^T``, (n, M)."""
+        return np.asarray(solve_triangular(self.L, self.kernel(self.Z, X), lower=True).T)
+
+
+@final
+@dataclass(frozen=True)
+class _Measure:
+    """A trained posterior: mean network with the statistics of its layers, covariance, noise."""
+
+    prior: _Prior
+    mean: Any
+    statistics: Any
+    root: Array
+    noise: float
+    temperature: float = 1.0
+
+    def __call__(self, X: Array) -> Normal:
+        mean, _ = _network(self.mean, X, self.statistics)
+        A = self.prior.whitened(X)
+        beyond = np.maximum(self.prior.kernel.signal - np.sum(A * A, axis=1), 0.0)
+        r = beyond + np.sum((A @ self.root) ** 2, axis=1)
+        t = self.temperature
+        return Normal(np.asarray(mean), np.sqrt(t * r), np.sqrt(t * self.noise))
+
+    def tempered(self, X: Array, y: Array) -> Self:
+        """With the variance factor of least Gaussian NLL on these rows, in closed form."""
+        dist = self(X)
+        factor = float(np.mean(((y - dist.mean) / dist.std) ** 2))
+        return replace(self, temperature=max(factor, 1e-6))
 
 
 def _network(parameters: Any, X: Any, statistics: Any) -> tuple[Any, Any]:

@@ -10,10 +10,11 @@ from scipy.spatial.distance import cdist
 
 from tensorlace.baselines.regressor import Array
 
-__all__ = ["SquaredExponential", "log_likelihood", "most_likely"]
+__all__ = ["SquaredExponential", "likely", "log_likelihood", "most_likely"]
 
 # where the logarithms of the hyperparameters may be
 _LENGTHS, _SIGNALS, _NOISES = np.log([(1e-2, 1e3), (1e-4, 1e4), (1e-8, 1e1)])
+_SAME = 0.5  # by which the logarithms of two noises differ at most if their ends count as one
 
 
 @final
@@ -48,6 +49,18 @@ def most_likely(
     One run of L-BFGS from each initial noise variance: from one start alone, small noise-free
     tables are often explained as noise.
     """
+    return likely(X, y, rng, max_rows, noises, ard)[0]
+
+
+def likely(
+    X: Array,
+    y: Array,
+    rng: np.random.Generator,
+    max_rows: int,
+    noises: tuple[float, ...] = (1e-1, 1e-3),
+    ard: bool = True,
+) -> list[SquaredExponential]:
+    """All ends of the search of `most_likely`, the likeliest first; those of one noise once."""
     few = rng.permutation(len(X))[:max_rows]
     X, y = X[few], y[few]
     n_lengths = X.shape[1] if ard else 1
@@ -57,14 +70,15 @@ def most_likely(
         value, slope = log_likelihood(theta, X, y)
         return -value, -slope
 
-    best = None
-    for noise in noises:
-        start = np.append(np.zeros(n_lengths + 1), np.log(noise))
-        run = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds)
-        best = run if best is None or run.fun < best.fun else best
-    assert best is not None
-    lengths = np.broadcast_to(np.exp(best.x[:-2]), X.shape[1]).copy()
-    return SquaredExponential(lengths, float(np.exp(best.x[-2])), float(np.exp(best.x[-1])))
+    starts = [np.append(np.zeros(n_lengths + 1), np.log(noise)) for noise in noises]
+    runs = [minimize(negative, s, jac=True, method="L-BFGS-B", bounds=bounds) for s in starts]
+    found: list[SquaredExponential] = []
+    for run in sorted(runs, key=lambda run: run.fun):
+        signal, noise = (float(v) for v in np.exp(run.x[-2:]))
+        lengths = np.broadcast_to(np.exp(run.x[:-2]), X.shape[1]).copy()
+        if all(abs(np.log(noise / other.noise)) > _SAME for other in found):
+            found.append(SquaredExponential(lengths, signal, noise))
+    return found
 
 
 def log_likelihood(theta: Array, X: Array, y: Array) -> tuple[float, Array]:

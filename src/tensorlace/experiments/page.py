@@ -19,7 +19,7 @@ STYLE = """
 :root{--ink:#1c2330;--soft:#5b6577;--line:#dfe4ec;--blue:#1b5e9e;--back:#fff}
 *{box-sizing:border-box}
 body{margin:0;color:var(--ink);background:var(--back);font:16px/1.5 system-ui,sans-serif}
-main{max-width:1080px;margin:0 auto;padding:24px 16px 64px}
+main{max-width:1320px;margin:0 auto;padding:24px 16px 64px}
 h1{font-size:1.7rem;line-height:1.2;margin:.2em 0}
 h2{font-size:1.25rem;margin:2em 0 .5em;border-top:1px solid var(--line);padding-top:1em}
 h3{font-size:1rem;margin:1.6em 0 .4em}
