@@ -17,6 +17,7 @@ from tensorlace.predictive import Normal
 
 __all__ = ["GWI", "trace_root"]
 
+_LEAST_NOISE = 0.1  # of a second kernel, in units of the variance of y
 _SUBSET = 100  # rows per step at which the two Gaussian measures are compared
 
 
@@ -30,8 +31,8 @@ class GWI(Baseline):
     the expected error, weighted per batch as in the released code, plus the Wasserstein distance
     of the two measures. Kernel and noise come from the marginal likelihood at Z and stay. The
     variance is tempered by the factor that is best on a tenth of the rows, held out. Where the
-    likelihood has a second maximum, these rows decide between both: next to no noise, which
-    explains copies among the rows, is of no use to a mean that cannot remember them.
+    noise is next to none, these rows decide between that kernel and the likeliest one with some
+    noise: none explains copies among the rows, which a network as mean cannot remember.
 
     Two things differ from the released code, which scales the start of L by the signal (here: by
     the noise, which makes it the sparse Gaussian process posterior), and takes eigenvalues of an
@@ -87,7 +88,7 @@ class GWI(Baseline):
         X_held, y_held, X, y = X[held], y[held], X[rest], y[rest]
         M = self.max_inducing
         M = len(X) if len(X) <= M else max(M // 2, round(2 * np.sqrt(len(X))))
-        kernels = likely(X[:M], y[:M], rng, M)
+        kernels = likely(X[:M], y[:M], rng, M, least_noise=_LEAST_NOISE)
         layers = initial_layers((X.shape[1], *self.hidden, 1), rng)
         seed = int(rng.integers(2**31 - 1))
         found = [

@@ -59,19 +59,34 @@ def likely(
     max_rows: int,
     noises: tuple[float, ...] = (1e-1, 1e-3),
     ard: bool = True,
+    least_noise: float | None = None,
 ) -> list[SquaredExponential]:
-    """All ends of the search of `most_likely`, the likeliest first; those of one noise once."""
+    """All ends of the search of `most_likely`, the likeliest first; those of one noise once.
+
+    With ``least_noise`` there is one more run, whose noise stays above it.
+    """
     few = rng.permutation(len(X))[:max_rows]
     X, y = X[few], y[few]
     n_lengths = X.shape[1] if ard else 1
-    bounds = [_LENGTHS] * n_lengths + [_SIGNALS, _NOISES]
+    free = [_LENGTHS] * n_lengths + [_SIGNALS, _NOISES]
+    searches = [(noise, free) for noise in noises]
+    if least_noise is not None:
+        searches.append((3 * least_noise, [*free[:-1], (np.log(least_noise), _NOISES[1])]))
 
     def negative(theta: Array) -> tuple[float, Array]:
         value, slope = log_likelihood(theta, X, y)
         return -value, -slope
 
-    starts = [np.append(np.zeros(n_lengths + 1), np.log(noise)) for noise in noises]
-    runs = [minimize(negative, s, jac=True, method="L-BFGS-B", bounds=bounds) for s in starts]
+    runs = [
+        minimize(
+            negative,
+            np.append(np.zeros(n_lengths + 1), np.log(noise)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+        )
+        for noise, bounds in searches
+    ]
     found: list[SquaredExponential] = []
     for run in sorted(runs, key=lambda run: run.fun):
         signal, noise = (float(v) for v in np.exp(run.x[-2:]))
