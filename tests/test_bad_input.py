@@ -442,7 +442,7 @@ def test_settings_name_the_column_of_a_frame():
 @pytest.mark.parametrize(
     ("settings", "part"),
     [
-        ({"rank": 0}, "'rank'"),
+        ({"rank": -1}, "'rank'"),
         ({"n_basis": 0}, "'n_basis'"),
         ({"basis": "cosin"}, "'basis'"),
         ({"solver": "adam"}, "'solver'"),

@@ -469,7 +469,7 @@ def test_rivals_see_plain_numbers():
         (["fit", "data.csv", "-t", "price", "--columns", "x"], 1, "is not name=kind"),
         (["fit", "data.csv", "-t", "price", "--columns", "x=periodic:no"], 1, "is not name=kind"),
         (["fit", "data.csv", "-t", "price", "--columns", "y=numeric"], 1, "no --columns column"),
-        (["fit", "data.csv", "-t", "price", "--rank", "0"], 1, "'rank' parameter"),
+        (["fit", "data.csv", "-t", "price", "--rank", "-1"], 2, "neither a whole number nor auto"),
         (["fit", "data.csv", "-t", "price", "--rank", "1", "-o", "no/m"], 1, "cannot be written"),
         (["fit", "none.csv", "-t", "y"], 1, "none.csv cannot be read: No such file"),
         (["fit", ".", "-t", "y"], 1, "cannot be read: Is a directory"),
