@@ -61,6 +61,23 @@ def test_exact_posterior_is_scikit_learns(rng):
     assert_allclose(variance + 0.1, std**2, rtol=1e-9)
 
 
+def test_the_factor_of_an_exact_posterior_is_the_likeliest(rng):
+    X, y, new = rng.standard_normal((20, 2)), rng.standard_normal(20), rng.standard_normal((5, 2))
+    kernel = SquaredExponential(np.array([0.5, 2.0]), 1.3, 0.1)
+    found = ExactPosterior.of(kernel, X, y).rescaled(y)
+
+    def likelihood(factor):
+        theta = [*kernel.lengths, factor * kernel.signal, factor * kernel.noise]
+        return log_likelihood(np.log(theta), X, y)[0]
+
+    factor = found.kernel.signal / kernel.signal
+    assert_allclose(found.kernel.noise, factor * kernel.noise, rtol=1e-14)
+    assert likelihood(factor) > max(likelihood(0.99 * factor), likelihood(1.01 * factor))
+    again = ExactPosterior.of(found.kernel, X, y)
+    for a, b in zip(found.moments(new), again.moments(new), strict=True):
+        assert_allclose(a, b, rtol=1e-7)
+
+
 @pytest.mark.parametrize("ard", [True, False])
 def test_likelihood_and_gradient_are_scikit_learns(ard, rng):
     X, y = rng.standard_normal((25, 3)), rng.standard_normal(25)

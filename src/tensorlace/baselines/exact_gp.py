@@ -1,6 +1,6 @@
 """Gaussian process regression: exact, and sparse where exact does not fit."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -22,10 +22,11 @@ _STRETCHES = (1.0, 1.5, 2.25)
 class ExactGP(Baseline):
     """Gaussian process, squared-exponential kernel with a length per column, Gaussian noise.
 
-    Hyperparameters maximise the marginal likelihood on at most ``hyper_rows`` rows; the posterior
-    is exact up to ``exact_rows`` rows. Beyond, it is the sparse posterior of Titsias (2009) with
-    ``n_inducing`` k-means centres, and signal, noise and a common factor of the lengths maximise
-    its bound over all rows.
+    Hyperparameters maximise the marginal likelihood on at most ``hyper_rows`` rows; with more, a
+    common factor of signal and noise then maximises that of all. The posterior is exact up to
+    ``exact_rows`` rows. Beyond, it is the sparse posterior of Titsias (2009) with ``n_inducing``
+    k-means centres, and signal, noise and a common factor of the lengths maximise its bound over
+    all rows.
 
     Parameters
     ----------
@@ -64,6 +65,8 @@ class ExactGP(Baseline):
         self._posterior: ExactPosterior | SparsePosterior
         if len(X) <= self.exact_rows:
             self._posterior = ExactPosterior.of(kernel, X, y)
+            if len(X) > self.hyper_rows:
+                self._posterior = self._posterior.rescaled(y)
         else:
             seed = int(rng.integers(2**31 - 1))
             means = MiniBatchKMeans(self.n_inducing, random_state=seed, n_init=1, batch_size=4096)
@@ -95,6 +98,18 @@ class ExactPosterior:
         K.flat[:: len(X) + 1] += kernel.noise + 1e-10
         factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
         return cls(kernel, X, factor[0], cho_solve(factor, y))
+
+    def rescaled(self, y: Array) -> Self:
+        """Signal and noise times the factor of greatest likelihood of all rows, ``y^T alpha / n``.
+
+        At hyperparameters that were found on these rows it is one. Found on fewer, they can be far
+        too sure: few rows of many columns are explained without noise.
+        """
+        factor = float(y @ self.alpha) / len(y)
+        kernel = replace(
+            self.kernel, signal=factor * self.kernel.signal, noise=factor * self.kernel.noise
+        )
+        return replace(self, kernel=kernel, L=np.sqrt(factor) * self.L, alpha=self.alpha / factor)
 
     def moments(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of the function at X (n, D), each (n,)."""
