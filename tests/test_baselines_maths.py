@@ -15,7 +15,7 @@ from tensorlace.baselines import tngpr
 from tensorlace.baselines.btnkm import Factor, second_moments
 from tensorlace.baselines.evidence import log_evidence, most_evident
 from tensorlace.baselines.exact_gp import ExactGP, ExactPosterior, SparsePosterior
-from tensorlace.baselines.kernel import SquaredExponential, log_likelihood
+from tensorlace.baselines.kernel import SquaredExponential, likely, log_likelihood, most_likely
 from tensorlace.baselines.qtnm import quantised_features, ridge_by_validation
 from tensorlace.baselines.regressor import Scale, UnitBox, equal_mixture
 
@@ -59,6 +59,14 @@ def test_exact_posterior_is_scikit_learns(rng):
     m, variance = ours.moments(new)
     assert_allclose(m, mean, rtol=1e-9)
     assert_allclose(variance + 0.1, std**2, rtol=1e-9)
+
+
+def test_copies_among_the_rows_are_remembered_unless_noise_is_asked_for(rng):
+    X, y = np.repeat(rng.standard_normal((30, 2)), 2, axis=0), np.repeat(rng.standard_normal(30), 2)
+    first, *others = likely(X, y, np.random.default_rng(0), 60, least_noise=0.1)
+    assert first.noise < 1e-4
+    assert max(kernel.noise for kernel in others) > 0.0999
+    assert most_likely(X, y, np.random.default_rng(0), 60).noise == first.noise
 
 
 def test_the_factor_of_an_exact_posterior_is_the_likeliest(rng):

@@ -14,6 +14,7 @@ __all__ = ["SquaredExponential", "likely", "log_likelihood", "most_likely"]
 
 # where the logarithms of the hyperparameters may be
 _LENGTHS, _SIGNALS, _NOISES = np.log([(1e-2, 1e3), (1e-4, 1e4), (1e-8, 1e1)])
+_STARTS = (1e-1, 1e-3)  # noises from which a search begins
 _SAME = 0.5  # by which the logarithms of two noises differ at most if their ends count as one
 
 
@@ -36,40 +37,26 @@ class SquaredExponential:
         return replace(self, lengths=factor * self.lengths)
 
 
-def most_likely(
-    X: Array,
-    y: Array,
-    rng: np.random.Generator,
-    max_rows: int,
-    noises: tuple[float, ...] = (1e-1, 1e-3),
-    ard: bool = True,
-) -> SquaredExponential:
-    """Hyperparameters of greatest marginal likelihood on at most ``max_rows`` rows of X, y.
-
-    One run of L-BFGS from each initial noise variance: from one start alone, small noise-free
-    tables are often explained as noise.
-    """
-    return likely(X, y, rng, max_rows, noises, ard)[0]
-
-
 def likely(
     X: Array,
     y: Array,
     rng: np.random.Generator,
     max_rows: int,
-    noises: tuple[float, ...] = (1e-1, 1e-3),
+    *,
     ard: bool = True,
     least_noise: float | None = None,
 ) -> list[SquaredExponential]:
-    """All ends of the search of `most_likely`, the likeliest first; those of one noise once.
+    """Hyperparameters of great marginal likelihood on at most ``max_rows`` rows, likeliest first.
 
-    With ``least_noise`` there is one more run, whose noise stays above it.
+    One run of L-BFGS from each initial noise variance: from one start alone, small noise-free
+    tables are often explained as noise. Ends of the same noise are one. With ``least_noise`` there
+    is one more run, whose noise stays above it.
     """
     few = rng.permutation(len(X))[:max_rows]
     X, y = X[few], y[few]
     n_lengths = X.shape[1] if ard else 1
     free = [_LENGTHS] * n_lengths + [_SIGNALS, _NOISES]
-    searches = [(noise, free) for noise in noises]
+    searches = [(noise, free) for noise in _STARTS]
     if least_noise is not None:
         searches.append((3 * least_noise, [*free[:-1], (np.log(least_noise), _NOISES[1])]))
 
@@ -94,6 +81,13 @@ def likely(
         if all(abs(np.log(noise / other.noise)) > _SAME for other in found):
             found.append(SquaredExponential(lengths, signal, noise))
     return found
+
+
+def most_likely(
+    X: Array, y: Array, rng: np.random.Generator, max_rows: int, *, ard: bool = True
+) -> SquaredExponential:
+    """The first of `likely`."""
+    return likely(X, y, rng, max_rows, ard=ard)[0]
 
 
 def log_likelihood(theta: Array, X: Array, y: Array) -> tuple[float, Array]:
