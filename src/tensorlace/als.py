@@ -113,7 +113,9 @@ def core_step(system: CoreSystem, core: Array, ridge: Array) -> tuple[Solution, 
     The new core solves the first line of eq. (wk_update_specs).
     """
     slope = (system.residual - ridge * core).ravel()
-    return solve(system.gram + np.diag(ridge.ravel()), slope), slope
+    H = system.gram.copy()
+    H.flat[:: len(H) + 1] += ridge.ravel()
+    return solve(H, slope), slope
 
 
 def sweep(rows: Rows, cores: Cores, beta: float, gamma: Cores) -> tuple[Cores, Info]:

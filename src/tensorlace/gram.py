@@ -86,6 +86,6 @@ def _pair_index(rank: int) -> npt.NDArray[np.intp]:
 def expand(M: Array, closure: Array, rank: int) -> Array:
     """Gram matrix (R·I, R·I) from summed moments ``M`` and the product closure ``C`` (I, I, S)."""
     I, _, S = closure.shape
-    T = (closure.reshape(I * I, S) @ M[:, :S].T).reshape(I, I, -1)
-    G = T[:, :, _pair_index(rank)]  # (I, I, R, R)
-    return np.ascontiguousarray(G.transpose(2, 0, 3, 1)).reshape(rank * I, rank * I)
+    T = (M[:, :S] @ closure.reshape(I * I, S).T).reshape(-1, I, I)
+    G: Array = T[_pair_index(rank)].swapaxes(1, 2).reshape(rank * I, rank * I)
+    return G

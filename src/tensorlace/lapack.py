@@ -39,16 +39,15 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes
 
 
 def cholesky(K: Array) -> Array | None:
-    """Lower factor ``L`` of ``K = L Lᵀ`` (P, P), zeros above; None if not positive definite.
+    """Lower factor ``L`` of symmetric ``K = L Lᵀ`` (P, P); None if not positive definite.
 
-    Only the lower triangle of ``K`` is read.
+    Above the diagonal stands what ``K`` has there: no function here looks.
 
-    >>> cholesky(np.array([[4.0, 2.0], [2.0, 2.0]]))
+    >>> np.tril(cholesky(np.array([[4.0, 2.0], [2.0, 2.0]])))
     array([[2., 0.],
            [1., 1.]])
     """
-    L = _by_columns(np.tril(K))
-    n = _order(L)
+    n, L = _order(K), _by_columns(K.T)  # rows of K become columns: a straight copy
     return L if n == 0 or _call("dpotrf", b"L", n, L, n) == 0 else None
 
 

@@ -41,15 +41,17 @@ def _equilibrate(H: Array) -> tuple[Array, Array]:
     diagonal = np.diagonal(H)
     _, exponent = np.frexp(np.where(diagonal > 0, diagonal, 1.0))
     s = np.ldexp(1.0, -(exponent // 2))
-    return (H * s) * s[:, None], s
+    K = H * s
+    K *= s[:, None]
+    return K, s
 
 
 def _cholesky(K: Array) -> tuple[Array, float] | None:
     """Lower factor of ``K`` and reciprocal condition estimate; None if not positive definite."""
     L = cholesky(K)
-    return (
-        None if L is None else (L, cholesky_rcond(L, float(np.abs(K).sum(axis=0).max(initial=0.0))))
-    )
+    if L is None:
+        return None
+    return L, cholesky_rcond(L, float(np.abs(K).sum(axis=0).max(initial=0.0)))
 
 
 def solver(H: Array) -> Callable[[Array], Solution]:
@@ -82,7 +84,7 @@ def inverse_root(H: Array) -> tuple[Array, float] | None:
         return None
     L, _ = factored
     logdet = 2.0 * float(np.sum(np.log(np.diagonal(L))) - np.sum(np.log(s)))
-    return np.ascontiguousarray((triangular_inverse(L) * s).T), logdet
+    return np.ascontiguousarray((np.tril(triangular_inverse(L)) * s).T), logdet
 
 
 def eigen(H: Array) -> tuple[Array, Array]:
