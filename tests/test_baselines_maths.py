@@ -386,3 +386,18 @@ class TestNeural:
         decay = 0.5 * 0.7 * 0.01 * sum(np.sum(W**2) for W, _ in layers) / 5
         value = Energy(0.5, 6)((layers, log_tau), (X, y), (0.3, 0.01, 5.0), key, 0.0)
         assert_allclose(value, energy.mean() + decay, rtol=1e-10)
+
+
+def test_root_of_an_inverse_that_is_nearly_singular():
+    from tensorlace.baselines.gwi import _lower_root_of_inverse
+
+    A = np.random.default_rng(0).standard_normal((300, 40)) * np.geomspace(1e-6, 1e3, 40)
+    B = np.eye(40) + A.T @ A
+    L = _lower_root_of_inverse(B)
+    assert_allclose(L, np.tril(L))
+    assert_allclose(L.T @ B @ L, np.eye(40), atol=1e-9)
+    few = np.random.default_rng(0).standard_normal((20, 40))
+    B = np.eye(40) + 1e12 * few.T @ few
+    with pytest.raises(np.linalg.LinAlgError):  # its inverse, rounded, has no root
+        np.linalg.cholesky(np.linalg.inv(B))
+    assert_allclose((L := _lower_root_of_inverse(B)).T @ B @ L, np.eye(40), atol=0.02)

@@ -221,7 +221,7 @@ def test_corrected_choice_is_the_best_by_hand(small):
     assert chosen[:2] == (2, 3)  # the truth has products and squares
     dist, about = corrected.select(small.X[:30], small.y[:30], small.X_test, max_sweeps=10)
     assert len(dist) == len(small.X_test)
-    assert set(about) == {"rank", "n_basis", "threshold", "noise_precision"}
+    assert set(about) == {"rank", "n_basis", "threshold", "noise_precision", "engine"}
 
 
 # scores, statistics, literature
@@ -564,4 +564,12 @@ def test_markup_escapes():
     assert html_table("| a<b |\n| --- |\n| *x* |") == (
         '<div class="wide"><table><thead><tr><th>a&lt;b</th></tr></thead>'
         "<tbody><tr><td><em>x</em></td></tr></tbody></table></div>"
+    )
+
+
+def test_published_goes_on_where_rounding_makes_a_core_singular():
+    G, b = np.outer([1.0, 2.0], [1.0, 2.0]), np.array([1.0, 2.0])
+    np.testing.assert_allclose(published._solve(G, b), [0.2, 0.4], rtol=1e-14)
+    np.testing.assert_array_equal(
+        published._solve(G + np.eye(2), b), np.linalg.solve(G + np.eye(2), b)
     )

@@ -152,7 +152,7 @@ def test_unseen_level_is_less_sure_than_any_other(curvature):
         seen = np.column_stack([np.arange(LEVELS), np.tile(x, (LEVELS, 1))])
         rows = np.vstack([seen, [77.0, *x], [np.nan, *x]])
         *known, unseen, missing = t.machine.linearized(rows).epistemic_std
-        assert unseen == missing
+        assert np.isclose(unseen, missing, rtol=1e-14, atol=0.0)  # another place in a block
         assert curvature in (Last(1), Last(2)) or unseen > max(known)
 
 

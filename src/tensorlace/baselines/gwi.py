@@ -101,7 +101,7 @@ class GWI(Baseline):
     def _trained(self, prior: "_Prior", X: Array, y: Array, layers: Any, seed: int) -> "_Measure":
         kernel, A = prior.kernel, prior.whitened(X)
         noise = max(kernel.noise, 1e-6)
-        start = cholesky(np.linalg.inv(np.eye(A.shape[1]) + A.T @ A / noise), lower=True)
+        start = _lower_root_of_inverse(np.eye(A.shape[1]) + A.T @ A / noise)
         norms = [(np.ones(n), np.zeros(n)) for n in self.hidden]
         steps = plain_steps(len(X), self.epochs, self.batch_size, self.min_steps)
         (mean, root), _ = descend(
@@ -200,6 +200,15 @@ def _loss(parameters: Any, rows: Any, constants: Any, key: Any, _progress: Any) 
     C = jnp.linalg.cholesky(K)
     squared = jnp.mean(m**2) + signal + r - 2 * trace_root(C.T @ R @ C) / size
     return fit + jnp.sqrt(jnp.maximum(squared, 1e-8))
+
+
+def _lower_root_of_inverse(B: Array) -> Array:
+    """Lower ``L`` with ``L Lᵀ = B⁻¹``, which rounding could leave with a negative eigenvalue.
+
+    Taken from below, ``B = U Uᵀ`` with an upper triangle, and ``L = U⁻ᵀ``.
+    """
+    U = cholesky(B[::-1, ::-1], lower=True)[::-1, ::-1]
+    return np.asarray(solve_triangular(U, np.eye(len(B))).T)
 
 
 @jax.custom_vjp

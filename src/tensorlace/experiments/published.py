@@ -191,8 +191,21 @@ def _als(
             Z = product / (cores[d] @ p + TINY)
             G = expand(moments(psi[d], Z), closure, R) if I >= R else _dense_gram(Z, p)
             G[np.diag_indices_from(G)] += ridge
-            cores[d] = np.linalg.solve(G, (Z @ (p * y).T).ravel()).reshape(R, I)
+            cores[d] = _solve(G, (Z @ (p * y).T).ravel()).reshape(R, I)
             product = Z * (cores[d] @ p)
+
+
+def _solve(G: Array, b: Array) -> Array:
+    """By elimination; of a system that rounding has made singular, the shortest solution.
+
+    The authors' library does not stop at a pivot of zero, which is an accident of rounding: theirs
+    is not ours.
+    """
+    try:
+        x = np.linalg.solve(G, b)
+    except np.linalg.LinAlgError:
+        x = np.linalg.lstsq(G, b)[0]
+    return np.asarray(x, dtype=np.float64)
 
 
 def _dense_gram(Z: Array, phi: Array) -> Array:
