@@ -221,7 +221,23 @@ def test_corrected_choice_is_the_best_by_hand(small):
     assert chosen[:2] == (2, 3)  # the truth has products and squares
     dist, about = corrected.select(small.X[:30], small.y[:30], small.X_test, max_sweeps=10)
     assert len(dist) == len(small.X_test)
-    assert set(about) == {"rank", "n_basis", "threshold", "noise_precision", "engine"}
+    assert set(about) >= {"rank", "n_basis", "threshold", "noise_precision", "engine"}
+    assert about["curvature"] == "ggn"
+    assert about["prior_precision"] not in (1e-5, 1.0)  # inferred
+
+
+def test_corrected_has_all_weights_uncertain_where_that_is_cheap(small, monkeypatch):
+    asked = []
+
+    def choose(X, y, curvature, sizes, **others):
+        asked.append(curvature)
+        return 1, 2, 1e-5
+
+    monkeypatch.setattr(corrected, "choose", choose)
+    for rows, given in ((40, None), (41, None), (41, "block")):
+        monkeypatch.setattr(corrected, "GGN_ROWS", 40)
+        corrected.select(small.X[:rows], small.y[:rows], small.X_test, given, max_sweeps=2)
+    assert asked == ["ggn", "last", "block"]
 
 
 # scores, statistics, literature

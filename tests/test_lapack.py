@@ -84,6 +84,18 @@ def test_svd_has_the_bits_of_scipy(shape, layout):
     same(given, A)
 
 
+@pytest.mark.parametrize("shape", [(20, 20), (90, 33), (33, 90)])
+def test_svd_goes_on_where_divide_and_conquer_gives_up(shape, monkeypatch):
+    A = np.random.default_rng(1).standard_normal(shape)
+    monkeypatch.setattr("tensorlace.lapack._gesdd", lambda A, *rest: A.fill(np.nan) or 1)
+    expected = scipy.linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
+    for found, there in zip(svd(A), expected, strict=True):
+        np.testing.assert_allclose(found, there, rtol=0, atol=1e-13)
+    monkeypatch.setattr("tensorlace.lapack._gesvd", lambda *_: 3)
+    with pytest.raises(np.linalg.LinAlgError, match="dgesvd gave 3"):
+        svd(A)
+
+
 @pytest.mark.parametrize("n", [5, 40])
 def test_only_the_lower_triangle_is_read(n):
     K, _, _ = positive(n)
@@ -163,7 +175,7 @@ def test_failures_of_lapack_are_reported(monkeypatch):
     monkeypatch.setattr(lapack, "_call", lambda name, *arguments: 2)
     with pytest.raises(scipy.linalg.LinAlgError, match=r"\(3, 3\) not found: dsyevr gave 2"):
         eigh(np.eye(3))
-    with pytest.raises(scipy.linalg.LinAlgError, match="did not converge: dgesdd gave 2"):
+    with pytest.raises(scipy.linalg.LinAlgError, match="did not converge: dgesvd gave 2"):
         svd(np.eye(3))
 
 

@@ -151,13 +151,16 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
     (m, n), k = A.shape, min(A.shape)
     if max(m, n) * k > _LARGEST:
         raise ValueError(f"a matrix {A.shape} has more elements than LAPACK counts, {_LARGEST}")
-    A = _by_columns(np.asarray_chkfinite(A))
+    given = np.asarray_chkfinite(A)
     U, s, Vt = np.empty((m, k), order="F"), np.empty(k), np.empty((k, n), order="F")
     if k:
-        work = _svd_work(m, n)
-        info = _gesdd(A, s, U, Vt, np.empty(work), np.empty(8 * k, _WHOLE), work)
-        if info:
-            raise LinAlgError(f"SVD of a matrix {A.shape} did not converge: dgesdd gave {info}")
+        work, whole = _svd_work(m, n), np.empty(8 * k, _WHOLE)
+        # divide and conquer is quick but gives up on a few matrices that QR steps can do
+        if _gesdd(_by_columns(given), s, U, Vt, np.empty(work), whole, work):
+            work = 5 * max(m, n)
+            info = _gesvd(_by_columns(given), s, U, Vt, np.empty(work), work)
+            if info:
+                raise LinAlgError(f"SVD of a matrix {A.shape} did not converge: dgesvd gave {info}")
     return U, s, Vt
 
 
@@ -181,6 +184,11 @@ def _gesdd(A: Array, s: Array, U: Array, Vt: Array, *work: Any) -> int:
     values, whole, size = work
     (m, n), k = A.shape, min(A.shape)
     return _call("dgesdd", b"S", m, n, A, m, s, U, m, Vt, k, values, size, whole)
+
+
+def _gesvd(A: Array, s: Array, U: Array, Vt: Array, values: Array, size: int) -> int:
+    (m, n), k = A.shape, min(A.shape)
+    return _call("dgesvd", b"S", b"S", m, n, A, m, s, U, m, Vt, k, values, size)
 
 
 @lru_cache(maxsize=256)
