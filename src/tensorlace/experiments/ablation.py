@@ -73,7 +73,7 @@ def curve(
             m.linearized(split.X_test) if linearized else m.sampled(split.X_test, DRAWS, rng)
             for m in machines
         ]
-        largest = float(refit.eigenvalues(refit.base.fit.beta).max())
+        largest = refit.largest(refit.base.fit.beta)
     return {
         "metrics": {
             "threshold": THRESHOLDS,

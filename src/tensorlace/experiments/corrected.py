@@ -2,8 +2,8 @@
 
 Both precisions follow from its Gamma-VI, appendix A.2; the authors' code holds that of the weights
 at 1e-5, which leaves products of ten columns next to free. To infer it takes a posterior of all
-weights, so the Hessian is GGN where N (DIR)² allows; with many rows to a weight the prior matters
-little, and the last core will do.
+weights, not of one core: that of Block, which costs no more than ALS itself. Which Hessian the
+predictions are made with is chosen as rank, basis size and threshold are, by cross-validation.
 
 The MAP weights are the minimum of the objective, but ALS ends where its start leads: on yacht the
 score of a fold differs by up to ten nats between starts. So every fit here is the best of three
@@ -11,7 +11,7 @@ starts by Laplace evidence.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +19,8 @@ import numpy as np
 from sklearn.model_selection import RepeatedKFold
 
 from tensorlace.bases.basis import Array
+from tensorlace.config import CURVATURES
+from tensorlace.curvature import Last
 from tensorlace.errors import CompilerError
 from tensorlace.estimators import TNKMRegressor
 from tensorlace.experiments.published import THRESHOLDS, grid
@@ -26,12 +28,12 @@ from tensorlace.experiments.refits import Refit
 from tensorlace.native.library import library
 from tensorlace.predictive import Distribution
 
-__all__ = ["choose", "fit", "select"]
+__all__ = ["HESSIANS", "choose", "fit", "select"]
 
 N_SPLITS, N_REPEATS, SEED, STARTS = 3, 2, 1, 3
-
-GGN_ROWS = 2_000
-"""Training rows up to which all weights have a distribution, if no Hessian is asked for."""
+HESSIANS = ("ggn", "block", "last")
+Choice = tuple[int, int, float, str]
+"""R, I, t̂ and Hessian."""
 
 
 @lru_cache(maxsize=1)
@@ -44,61 +46,63 @@ def engine() -> str:
     return "compiled"
 
 
-def fit(
-    X: Array,
-    y: Array,
-    size: tuple[int, int],
-    threshold: float | None,
-    curvature: str,
-    **others: Any,
-) -> TNKMRegressor:
+def fit(X: Array, y: Array, size: tuple[int, int], **others: Any) -> TNKMRegressor:
     """Fit ``TNKMRegressor.paper`` of a size (R, I) from three starts; the one of most evidence."""
     found = []
     for start in range(SEED, SEED + STARTS):
-        how = {"curvature": curvature, "prior_precision": "vi", "engine": engine(), **others}
-        model = TNKMRegressor.paper(*size, threshold, random_state=start, **how)
+        how = {"curvature": "block", "prior_precision": "vi", "engine": engine(), **others}
+        model = TNKMRegressor.paper(*size, random_state=start, **how)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # fifty sweeps, converged or not
             found.append(model.fit(X, y))
     return max(found, key=lambda model: model.log_evidence_)
 
 
+def refits(
+    model: TNKMRegressor, X: Array, y: Array, hessians: Sequence[str]
+) -> Iterator[tuple[str, Refit]]:
+    """Other Hessians at the weights and prior precision of a fit; the last core is the paper's."""
+    for name in hessians:
+        curvature = Last(X.shape[1] - 1) if name == "last" else CURVATURES[name]
+        yield name, Refit.of(model, X, y, curvature)
+
+
 def choose(
     X: Array,
     y: Array,
-    curvature: str,
+    hessians: Sequence[str],
     sizes: Sequence[tuple[int, int]],
     thresholds: Sequence[float] = THRESHOLDS,
     **others: Any,
-) -> tuple[int, int, float]:
-    """(R, I, t) of the best mean log-likelihood of left-out rows, three folds repeated twice.
+) -> Choice:
+    """The best mean log-likelihood of left-out rows, three folds repeated twice.
 
-    All thresholds share one MAP fit and one eigen-decomposition; the noise precision of each is
-    its own (`Refit.noise_precision`). ``others`` are arguments of `TNKMRegressor.paper`.
+    All Hessians and thresholds share one MAP fit, and thresholds one eigen-decomposition; the noise
+    precision of each is its own (`Refit.noise_precision`). ``others`` are arguments of
+    `TNKMRegressor.paper`.
     """
     folds = RepeatedKFold(n_splits=N_SPLITS, n_repeats=N_REPEATS, random_state=SEED)
-    scores = {(R, I, t): 0.0 for R, I in sizes for t in thresholds}
+    scores = {(R, I, t, h): 0.0 for R, I in sizes for t in thresholds for h in hessians}
     for train, test in folds.split(X):
         for R, I in sizes:
-            model = fit(X[train], y[train], (R, I), None, curvature, **others)
-            refit = Refit.of(model, X[train], y[train])
-            for t in thresholds:
-                beta = refit.noise_precision(t)
-                density = refit.machine(t, beta).linearized(X[test]).logpdf(y[test])
-                scores[R, I, t] += float(np.mean(density))
+            model = fit(X[train], y[train], (R, I), **others)
+            for h, refit in refits(model, X[train], y[train], hessians):
+                for t in thresholds:
+                    machine = refit.machine(t, refit.noise_precision(t))
+                    density = machine.linearized(X[test]).logpdf(y[test])
+                    scores[R, I, t, h] += float(np.mean(density))
     return max(scores, key=lambda option: np.nan_to_num(scores[option], nan=-np.inf))
 
 
 def select(
-    X: Array, y: Array, X_test: Array, curvature: str | None = None, **others: Any
+    X: Array, y: Array, X_test: Array, hessians: Sequence[str] = HESSIANS, **others: Any
 ) -> tuple[Distribution, dict[str, Any]]:
     """Choose, fit and predict: the distribution of the test rows, and what was chosen."""
-    curvature = curvature or ("ggn" if len(y) <= GGN_ROWS else "last")
-    R, I, t = choose(X, y, curvature, grid(*X.shape), **others)
-    model = fit(X, y, (R, I), t, curvature, **others)
-    about = {
-        **{"rank": R, "n_basis": I, "threshold": t, "noise_precision": model.noise_precision_},
-        **{"prior_precision": float(model.machines_[0].fit.gamma[0].flat[0])},
-        **{"curvature": curvature, "engine": model.engine},
-    }
-    return model.predict_dist(X_test), about
+    R, I, t, h = choose(X, y, hessians, grid(*X.shape), **others)
+    model = fit(X, y, (R, I), **others)
+    ((_, refit),) = refits(model, X, y, (h,))
+    beta = refit.noise_precision(t)
+    about = {"rank": R, "n_basis": I, "threshold": t, "curvature": h, "engine": model.engine}
+    scale = refit.base.target.scale
+    about |= {"noise_precision": beta / scale**2, "prior_precision": refit.prior_precision}
+    return refit.machine(t, beta).linearized(X_test), about

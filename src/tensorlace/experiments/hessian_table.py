@@ -1,10 +1,10 @@
 """The paper's table of Hessians: RMSE, NLL and RCE with GGN, Block and Last on nine sets."""
 
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 from tensorlace.experiments import corrected, literature, published
-from tensorlace.experiments.data import SETS, split_of
+from tensorlace.experiments.data import SETS, Split, split_of
 from tensorlace.experiments.markup import markdown
 from tensorlace.experiments.records import Cell, Record
 from tensorlace.experiments.runner import Experiment, Options
@@ -12,10 +12,10 @@ from tensorlace.experiments.statistics import mean_and_error
 from tensorlace.experiments.systems import DRAWS, score
 from tensorlace.experiments.tables import number
 from tensorlace.experiments.uci import SMALL_FIRST
+from tensorlace.predictive import Distribution
 
 __all__ = ["EXPERIMENT", "HessianTable"]
 
-CURVATURES = ("ggn", "block", "last")
 COLUMNS = ("rmse", "nll", "rce")
 
 
@@ -36,15 +36,14 @@ class HessianTable(Experiment):
             for name in options.sets or (("yacht",) if quick else SMALL_FIRST)
             for protocol in ([p for p in protocols if p != "default"][:1] if quick else protocols)
             if protocol != "default"
-            for system in options.systems or CURVATURES
+            for system in options.systems or corrected.HESSIANS
         ]
 
     def run(self, cell: Cell, data: str | None) -> Record:
         """Choose, fit and score."""
         split = split_of(cell.set, cell.split, data)
         old = cell.protocol == "published"
-        procedure = published.reproduce if old else corrected.select
-        dist, about = procedure(split.X, split.y, split.X_test, cell.system)
+        dist, about = (_published if old else _corrected)(split, cell.system)
         found = score(split.y_test, dist, draws=DRAWS if old else None)
         return {"metrics": found, "scale": split.scale, "n_train": len(split.y), "about": about}
 
@@ -58,15 +57,23 @@ class HessianTable(Experiment):
                     continue
                 row = [name, protocol]
                 for j, key in enumerate(COLUMNS):
-                    for system in CURVATURES:
+                    for system in corrected.HESSIANS:
                         values = [r["metrics"][key] for r in of if r["system"] == system]
                         text = number(*mean_and_error(values)) if values else "–"
                         printed = literature.HESSIANS[name][system][j]
                         row.append(f"{text} [{printed:.2f}]" if protocol == "published" else text)
                 rows.append(row)
-        heads = [f"{key.upper()} {system}" for key in COLUMNS for system in CURVATURES]
+        heads = [f"{key.upper()} {system}" for key in COLUMNS for system in corrected.HESSIANS]
         note = "In square brackets: the published figure."
         return markdown(["set", "procedure", *heads], rows) + f"\n\n{note}"
+
+
+def _published(split: Split, hessian: str) -> tuple[Distribution, dict[str, Any]]:
+    return published.reproduce(split.X, split.y, split.X_test, hessian)
+
+
+def _corrected(split: Split, hessian: str) -> tuple[Distribution, dict[str, Any]]:
+    return corrected.select(split.X, split.y, split.X_test, (hessian,), n_jobs=1)
 
 
 EXPERIMENT = HessianTable()

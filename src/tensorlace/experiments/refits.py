@@ -1,26 +1,47 @@
 """One MAP fit, many posteriors: other curvatures and thresholds at the same cores."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self, final
 
 import numpy as np
 
-from tensorlace.bases.basis import Array
+from tensorlace.bases.basis import Array, Mask
 from tensorlace.curvature import BlockDiagonal, Curvature, Diag, Full
 from tensorlace.estimators import TNKMRegressor
 from tensorlace.linalg import eigen
 from tensorlace.linearisation import residual_curvature
 from tensorlace.machines import KernelMachine
 from tensorlace.networks import jacobian, predict
-from tensorlace.posterior import Root
+from tensorlace.posterior import Blocks, Root
 from tensorlace.precision import GammaVI
 from tensorlace.rows import MemoryRows
 from tensorlace.truncation import Truncation
 
-__all__ = ["Refit"]
+__all__ = ["Part", "Refit"]
 
 _ROUNDS, _TOL = 500, 1e-8
 _BATCH = 1 << 22
+
+
+@final
+@dataclass(frozen=True)
+class Part:
+    """Eigenvalues (p,) and eigenvectors (p, p) of a diagonal block of ``M``.
+
+    ``load`` (p,) is ``u_kᵀ AᵀA u_k``: what a unit of variance in direction k adds to the expected
+    residual.
+    """
+
+    values: Array
+    vectors: Array
+    load: Array
+
+    @classmethod
+    def of(cls, M: Array, G: Array) -> Self:
+        """Take a block ``M`` apart, where the Jacobian's Gram matrix is ``G``."""
+        values, vectors = eigen(M)
+        return cls(values, vectors, np.einsum("pk,pk->k", vectors, G @ vectors))
 
 
 @final
@@ -38,19 +59,15 @@ class Refit:
         Which Hessian.
     n_rows, rss : float
         Rows, and residual sum of squares of the standardised target.
-    values, vectors : (P,) and (P, P) arrays
-        Eigenvalues and eigenvectors (columns) of ``M``.
-    load : (P,) array
-        ``u_kᵀ AᵀA u_k``: what a unit of variance in direction k adds to the expected residual.
+    parts : tuple of Part
+        The blocks of ``M``: one per core for Block, one in all for the others.
     """
 
     base: KernelMachine
     curvature: Curvature
     n_rows: int
     rss: float
-    values: Array
-    vectors: Array
-    load: Array
+    parts: tuple[Part, ...]
 
     @classmethod
     def of(
@@ -65,38 +82,47 @@ class Refit:
         curvature = curvature or base.fit.curvature
         cores = base.fit.cores
         which = curvature.bayesian_cores(len(cores))
-        of_core = np.repeat(np.arange(len(which)), [cores[d].size for d in which])
+        groups = [(d,) for d in which] if isinstance(curvature, BlockDiagonal) else [tuple(which)]
         u, target = base.columns.variables(X), base.target(y)
-        G, rss = np.zeros((len(of_core),) * 2), 0.0
-        step = max(64, _BATCH // sum(V.size for V in cores))
+        grams = [np.zeros((sum(cores[d].size for d in group),) * 2) for group in groups]
+        rss, step = 0.0, max(64, _BATCH // sum(V.size for V in cores))
         for a in range(0, len(y), step):
             phi = [c.phi(v[a : a + step]) for c, v in zip(base.columns.columns, u, strict=True)]
-            J = jacobian(cores, phi, which)
-            G += J @ J.T
+            for G, group in zip(grams, groups, strict=True):
+                J = jacobian(cores, phi, group)
+                G += J @ J.T
             rss += float(np.sum((target[a : a + step] - predict(cores, phi)) ** 2))
-        M = G
-        if isinstance(curvature, BlockDiagonal):
-            M = np.where(of_core[:, None] == of_core, G, 0.0)
-        elif isinstance(curvature, Diag):
-            M = np.diag(np.diagonal(G))
+        hessians = grams
+        if isinstance(curvature, Diag):
+            hessians = [np.diag(np.diagonal(G)) for G in grams]
         elif isinstance(curvature, Full):
             bases = [c.basis for c in base.columns.columns]
             with MemoryRows(u, target, None, bases, block_rows=512) as rows:
-                M = G + residual_curvature(rows, cores)
-        values, vectors = eigen(M)
-        load = np.einsum("pk,pk->k", vectors, G @ vectors)
-        return cls(base, curvature, len(y), rss, values, vectors, load)
+                hessians = [grams[0] + residual_curvature(rows, cores)]
+        parts = tuple(map(Part.of, hessians, grams))
+        return cls(base, curvature, len(y), rss, parts)
 
     @property
     def prior_precision(self) -> float:
         """The one prior precision γ."""
         return float(self.base.fit.gamma[0].flat[0])
 
-    def eigenvalues(self, beta: float) -> Array:
-        """Eigenvalues (P,) of the Hessian."""
-        if isinstance(self.curvature, Full):
-            return beta * self.values + self.prior_precision
-        return beta * np.maximum(self.values, 0.0) + self.prior_precision
+    def eigenvalues(self, beta: float) -> list[Array]:
+        """Eigenvalues (p,) of the Hessian, part by part."""
+        lowest = -np.inf if isinstance(self.curvature, Full) else 0.0
+        return [
+            beta * np.maximum(part.values, lowest) + self.prior_precision for part in self.parts
+        ]
+
+    def largest(self, beta: float) -> float:
+        """Largest eigenvalue of the Hessian."""
+        return max(float(h.max()) for h in self.eigenvalues(beta))
+
+    def _kept(self, threshold: float | None, beta: float) -> Iterator[tuple[Part, Array, Mask]]:
+        """Parts, their eigenvalues at β and which of these a threshold leaves."""
+        largest = self.largest(beta)
+        for part, h in zip(self.parts, self.eigenvalues(beta), strict=True):
+            yield part, h, Truncation(threshold).kept(h, largest)
 
     def noise_precision(self, threshold: float | None) -> float:
         """β of the Gamma-VI, appendix A.2, at these cores under a threshold.
@@ -106,9 +132,8 @@ class Refit:
         """
         policy, beta = GammaVI(), self.base.fit.beta
         for _ in range(_ROUNDS):
-            h = self.eigenvalues(beta)
-            kept = Truncation(threshold).kept(h, float(h.max()))
-            expected = self.rss + float(np.sum(self.load[kept] / h[kept]))
+            found = self._kept(threshold, beta)
+            expected = self.rss + sum(float(np.sum((p.load / h)[kept])) for p, h, kept in found)
             new = (policy.a + 0.5 * self.n_rows) / (policy.b + 0.5 * expected)
             if abs(new - beta) <= _TOL * beta:
                 break
@@ -118,9 +143,14 @@ class Refit:
     def machine(self, threshold: float | None, beta: float | None = None) -> KernelMachine:
         """The machine with the posterior of this curvature, threshold and noise precision."""
         beta = self.base.fit.beta if beta is None else beta
-        h = self.eigenvalues(beta)
-        kept = Truncation(threshold).kept(h, float(h.max()))
-        W = self.vectors[:, kept] / np.sqrt(h[kept])
-        posterior = Root(W, float(np.sum(np.log(h[kept]))), int(np.sum(~kept)))
+        roots = [
+            Root(
+                part.vectors[:, kept] / np.sqrt(h[kept]),
+                float(np.sum(np.log(h[kept]))),
+                int(np.sum(~kept)),
+            )
+            for part, h, kept in self._kept(threshold, beta)
+        ]
+        posterior = roots[0] if len(roots) == 1 else Blocks(tuple(roots))
         fit = replace(self.base.fit, beta=beta, curvature=self.curvature, posterior=posterior)
         return replace(self.base, fit=fit)
