@@ -447,8 +447,7 @@ def test_equal_size(small):
     assert found["lla_by_core"][-1] == found["lla_last"]
     # the model is linear in the last core: LA is LLA up to the draws
     assert found["la_last"] == pytest.approx(found["lla_last"], abs=0.1)
-    model = TNKMRegressor.paper(2, 3, max_sweeps=100, random_state=0, n_jobs=1)
-    model.fit(small.X, small.y)
+    model = corrected.fit(small.X, small.y, (2, 3), max_sweeps=100, n_jobs=1)
     refit = Refit.of(model, small.X, small.y, CURVATURES["ggn"])
     dist = refit.machine(None, refit.noise_precision(None)).linearized(small.X_test)
     assert found["lla_ggn"] == pytest.approx(metrics.nll(small.y_test, dist))

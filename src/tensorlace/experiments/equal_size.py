@@ -1,10 +1,11 @@
 """The paper's findings at equal size: LLA against LA, Last against GGN, which core is last.
 
 The published comparison lets every Hessian choose its own rank and basis size, under a selection
-that keeps the noise precision at 1. Here all posteriors belong to the same MAP weights; each has
-its own noise precision. No direction is cut off, except in two columns: the (D - 1) R directions
-in which factors of a rank-one term trade scale have only the prior to hold them, so that draws of
-the network wander off in them while the linearised model does not see them.
+that keeps the noise precision at 1. Here all posteriors belong to the same MAP weights and prior
+precision, those of the corrected procedure; each has its own noise precision. No direction is cut
+off, except in two columns: the (D - 1) R directions in which factors of a rank-one term trade scale
+have only the prior to hold them, so that draws of the network wander off in them while the
+linearised model does not see them.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import numpy as np
 from tensorlace import metrics
 from tensorlace.config import CURVATURES
 from tensorlace.curvature import Curvature, Last
-from tensorlace.estimators import TNKMRegressor
+from tensorlace.experiments import corrected
 from tensorlace.experiments.data import SETS, Split, split_of
 from tensorlace.experiments.markup import markdown
 from tensorlace.experiments.records import Cell, Record
@@ -36,8 +37,7 @@ COLUMNS = {"ggn": "GGN", "ggn_cut": f"GGN, t = {THRESHOLD:g}", "block": "Block",
 
 def compare(split: Split, size: tuple[int, int] = (RANK, N_BASIS)) -> dict[str, Any]:
     """Test NLL of LLA and LA with GGN, Block and every core as the Bayesian one."""
-    model = TNKMRegressor.paper(*size, max_sweeps=SWEEPS, random_state=0, n_jobs=1)
-    model.fit(split.X, split.y)
+    model = corrected.fit(split.X, split.y, size, max_sweeps=SWEEPS, n_jobs=1)
     D = split.X.shape[1]
 
     def nlls(curvature: Curvature, threshold: float | None = None) -> tuple[float, float]:

@@ -30,8 +30,8 @@ class Hessians(Experiment):
         return ablation.curve(split_of(cell.set, cell.split, data), cell.system, cell.protocol)
 
     def markdown(self, records: Sequence[Record]) -> str:
-        """NLL by threshold."""
-        return ablation.table(records)
+        """NLL by threshold, and what it says."""
+        return ablation.report(records)
 
     def figures(self, records: Sequence[Record], directory: Path) -> list[Path]:
         """The paper's figure."""

@@ -29,8 +29,8 @@ class Linearization(Experiment):
         return ablation.curve(split, "full", cell.protocol, linearized=cell.system == "LLA")
 
     def markdown(self, records: Sequence[Record]) -> str:
-        """NLL by threshold."""
-        return ablation.table(records)
+        """NLL by threshold, and what it says."""
+        return ablation.report(records)
 
     def figures(self, records: Sequence[Record], directory: Path) -> list[Path]:
         """The paper's figure."""
