@@ -285,11 +285,31 @@ def run(code):
 def test_importing_brings_no_extras():
     # scikit-learn itself imports pandas where it is installed: count what we add
     new = run(
-        "import sys, sklearn.base; before = set(sys.modules); import tensorlace; "
-        "print(*(set(sys.modules) - before))"
+        "import sys, sklearn.base; before = set(sys.modules); "
+        "from tensorlace import TNKMRegressor; print(*(set(sys.modules) - before))"
     )
     assert "tensorlace.estimators" in new
     assert not {*EXTRAS} & {*new}
+
+
+def test_the_core_starts_without_scikit_learn():
+    new = run(
+        "import sys; from tensorlace.fitting import fit_machines; import tensorlace.config; "
+        "print(*sys.modules)"
+    )
+    slow = {"sklearn", "joblib", "scipy.stats", "scipy.special", "scipy.interpolate", "pandas"}
+    assert "scipy.linalg" in new
+    assert not slow & {*new}
+
+
+def test_every_public_name_is_there():
+    import tensorlace
+
+    for name in tensorlace.__all__:
+        assert name in dir(tensorlace)
+        getattr(tensorlace, name)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        tensorlace.Nothing  # noqa: B018
 
 
 def test_extras_are_not_needed():

@@ -1,29 +1,29 @@
 """tensorlace: regression on tables that knows how sure it is."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tensorlace import kinds, metrics, sources
-from tensorlace.effects import Effects
-from tensorlace.effects_display import EffectsDisplay
-from tensorlace.errors import (
-    ClusterError,
-    CurvatureWarning,
-    IllConditionedWarning,
-    InputError,
-    MisspecificationWarning,
-    ModelFileError,
-    SizeError,
-    SourceError,
-    TensorlaceError,
-    TimeBudgetWarning,
-)
-from tensorlace.estimators import TNKMRegressor
-from tensorlace.kinds import Categorical, Datetime, Numeric, Ordinal, Periodic
-from tensorlace.model_file import load, save
-from tensorlace.predictive import Mixture, Normal, Samples
-
 if TYPE_CHECKING:
+    from tensorlace import kinds, metrics, sources
     from tensorlace.cross_validation import TNKMRegressorCV
+    from tensorlace.effects import Effects
+    from tensorlace.effects_display import EffectsDisplay
+    from tensorlace.errors import (
+        ClusterError,
+        CurvatureWarning,
+        IllConditionedWarning,
+        InputError,
+        MisspecificationWarning,
+        ModelFileError,
+        SizeError,
+        SourceError,
+        TensorlaceError,
+        TimeBudgetWarning,
+    )
+    from tensorlace.estimators import TNKMRegressor
+    from tensorlace.kinds import Categorical, Datetime, Numeric, Ordinal, Periodic
+    from tensorlace.model_file import load, save
+    from tensorlace.predictive import Mixture, Normal, Samples
 
 __version__ = "0.1.0"
 
@@ -58,10 +58,33 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import what takes long to import when it is asked for."""
-    if name == "TNKMRegressorCV":
-        from tensorlace.cross_validation import TNKMRegressorCV
+_ERRORS = {name for name in __all__ if name.endswith(("Error", "Warning"))}
+_WHERE = {
+    **dict.fromkeys(_ERRORS, "errors"),
+    **dict.fromkeys(("Categorical", "Datetime", "Numeric", "Ordinal", "Periodic"), "kinds"),
+    **dict.fromkeys(("Mixture", "Normal", "Samples"), "predictive"),
+    **dict.fromkeys(("load", "save"), "model_file"),
+    "TNKMRegressor": "estimators",
+    "TNKMRegressorCV": "cross_validation",
+    "Effects": "effects",
+    "EffectsDisplay": "effects_display",
+}
+"""Module of each name. They are imported when asked for: the core then starts without scikit-learn,
+which takes longer to import than many a fit takes."""
 
-        return TNKMRegressorCV
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for."""
+    if name in _WHERE:
+        value = getattr(import_module(f"tensorlace.{_WHERE[name]}"), name)
+    elif name in __all__:
+        value = import_module(f"tensorlace.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """What there is, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from tensorlace.checkpoints import Checkpointer
 from tensorlace.columns import Columns, columns_from_summaries
@@ -117,8 +116,12 @@ def fit_machines(
                 machine = KernelMachine(columns, target, fit, n_pruned=gone)
                 return machine if config.groups is one_group or config.rough else prune(machine)
 
-            jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
             workers = min(threads, len(seeds))
+            if workers == 1:  # joblib takes longer to import than a small fit takes
+                return tuple(member(k, seed) for k, seed in enumerate(seeds))
+            from joblib import Parallel, delayed
+
+            jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
             return tuple(Parallel(n_jobs=workers, prefer="threads", require="sharedmem")(jobs))
     finally:
         pieces.close()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf, logsumexp, ndtr, ndtri
 
 from tensorlace.errors import InputError
 
@@ -105,7 +105,7 @@ class Distribution(ABC):
 
     def cdf(self, y: ArrayLike) -> Array:
         """``sum_m w_m Phi((y - mu_m) / s_m)``, shape (n,)."""
-        return self._by_rows(lambda y, w, mu, s: sum(w * ndtr(_z(y - mu, s))), y)
+        return self._by_rows(lambda y, w, mu, s: sum(w * scipy.special.ndtr(_z(y - mu, s))), y)
 
     def crps(self, y: ArrayLike) -> Array:
         """Continuous ranked probability score ``E|Y - y| - E|Y - Y'| / 2``, shape (n,)."""
@@ -235,12 +235,14 @@ def _z(d: Array, s: Array) -> Array:
 
 def _logpdf(y: Array, w: Array, mu: Array, s: Array) -> Array:
     log_phi = np.where(s > 0, -0.5 * _z(y - mu, s) ** 2 - np.log(s), np.inf * (2 * (y == mu) - 1))
-    return np.asarray(logsumexp(log_phi - 0.5 * np.log(2 * np.pi), axis=0, b=w))
+    return np.asarray(scipy.special.logsumexp(log_phi - 0.5 * np.log(2 * np.pi), axis=0, b=w))
 
 
 def _mean_abs(d: Array, s: Array) -> Array:
     z = _z(d, s)
-    return np.asarray(d * erf(z / np.sqrt(2)) + s * np.sqrt(2 / np.pi) * np.exp(-0.5 * z * z))
+    return np.asarray(
+        d * scipy.special.erf(z / np.sqrt(2)) + s * np.sqrt(2 / np.pi) * np.exp(-0.5 * z * z)
+    )
 
 
 def _crps(y: Array, w: Array, mu: Array, s: Array) -> Array:
@@ -257,13 +259,16 @@ def _crps(y: Array, w: Array, mu: Array, s: Array) -> Array:
 
 def _solve(q: Array, w: Array, mu: Array, s: Array) -> Array:
     """Quantile by Newton on ``Phi^-1(cdf(x)) = Phi^-1(q)`` in a bracket, else by bisection."""
-    sign, z = np.where(q > 0.5, -1.0, 1.0), ndtri(q)  # the smaller tail keeps its digits
+    sign, z = (
+        np.where(q > 0.5, -1.0, 1.0),
+        scipy.special.ndtri(q),
+    )  # the smaller tail keeps its digits
     own = np.where(s > 0, mu + s * z, mu)  # the quantile of each component
     low = np.where(s > 0, own, np.nextafter(mu, -np.inf)).min(axis=0)  # just below a point mass
     high, x, last = own.max(axis=0), np.asarray(sum(w * own)), np.full(q.shape, np.inf)
     while np.any((np.nextafter(low, high) < high) & np.isfinite(high / 2 - low / 2)):
         t = _z(x - mu, s)
-        h = sign * ndtri(np.minimum(sum(w * ndtr(sign * t)), 1.0))
+        h = sign * scipy.special.ndtri(np.minimum(sum(w * scipy.special.ndtr(sign * t)), 1.0))
         low, high, gap = np.where(h < z, x, low), np.where(h < z, high, x), abs(h - z)
         slope = sum(w * np.where(s > 0, np.exp(-0.5 * t * t) / s, 0.0))
         new = x - (h - z) * np.exp(-0.5 * h * h) / slope

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from scipy import interpolate
+import scipy
 
 from tensorlace.bases.basis import Array, Basis, check_whole
 
@@ -52,7 +52,7 @@ class BSpline(Basis):
         if u.size == 0:  # SciPy refuses an empty set of points
             return np.zeros((self.n, 0))
         points = np.clip(u, 0.0, 1.0)
-        matrix = interpolate.BSpline.design_matrix(points, self._knots(), self.degree)
+        matrix = scipy.interpolate.BSpline.design_matrix(points, self._knots(), self.degree)
         return np.ascontiguousarray(matrix.toarray().T, dtype=np.float64)
 
     def psi(self, u: Array) -> Array:
