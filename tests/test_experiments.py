@@ -454,6 +454,29 @@ def test_equal_size(small):
     assert [p.values.size for p in Refit.of(model, small.X, small.y, Last(0)).parts] == [6]
 
 
+def test_a_curve_that_leaves_its_panel_does_not_take_the_others_along(tmp_path, monkeypatch):
+    from tensorlace.experiments import charts
+
+    drawn = []
+    monkeypatch.setattr(charts, "save", lambda figure, path: drawn.append(figure) or path)
+
+    def cell(name, protocol, system, nll):
+        metrics = {"nll": nll, "threshold": [1.0, 2.0], "largest": 4.0}
+        return {"set": name, "protocol": protocol, "system": system, "metrics": metrics}
+
+    records = [
+        cell("yacht", "corrected", "LLA", [0.5, 1.0]),
+        cell("yacht", "corrected", "LA", [4e4, 0.7]),
+        cell("energy", "published", "LLA", [0.5, 1.0]),
+    ]
+    ablation.draw(records, tmp_path / "a.svg")
+    limits = {p.get_title(): p.get_ylim() for p in drawn[0].axes}
+    low, high = limits["yacht, corrected"]
+    assert 0.2 < low < 0.5
+    assert 5.5 < high < 6.0
+    assert len(limits) == 4  # panels without a curve are drawn all the same
+
+
 def test_findings_in_words():
     def record(name, lla, la, ggn, by_core):
         metrics = {"lla_ggn_cut": lla, "la_ggn_cut": la, "lla_ggn": ggn, "lla_last": by_core[-1]}

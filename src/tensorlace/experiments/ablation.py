@@ -180,8 +180,11 @@ def draw(records: Sequence[Record], path: Path) -> list[Path]:
                     y = np.mean(np.array([m["nll"] for m in of], dtype=float), axis=0)
                     panel.plot(10.0**x, y, marker="o", ms=3, color=f"C{k}", label=system)
             panel.set_xscale("log")
-            low, high = panel.get_ylim()
-            panel.set_ylim(low, min(high, low + TALL))
+            seen = [value for line in panel.lines for value in line.get_ydata()]
+            low = min(seen, default=0.0)
+            high = min(max(seen, default=1.0), low + TALL)
+            margin = 0.05 * (high - low) + 1e-3  # not that of a curve which leaves the panel
+            panel.set_ylim(low - margin, high + margin)
             panel.set_title(f"{name}, {protocol}", fontsize=9)
             panel.set_xlabel("threshold / largest eigenvalue")
         panels[i][0].set_ylabel("test NLL, standardised")
