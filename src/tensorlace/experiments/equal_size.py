@@ -104,7 +104,7 @@ class EqualSize(Experiment):
         pairs = (("LA = LLA (GGN, cut)", "la_ggn_cut", "lla_ggn_cut"),)
         for title, a, b in (*pairs, ("Last = GGN (LLA)", "lla_last", "lla_ggn")):
             p = (paired_p([m[a] - m[b] for m in of[name]]) for name in sets)
-            rows.append([f"p, {title}", *(f"{v:.2f}" for v in p)])
+            rows.append([f"p, {title}", *(f"{v:.2f}" if v >= 0.005 else "< 0.005" for v in p)])
         note = f"Test NLL at R = {RANK}, I = {N_BASIS} for all. {findings(records)}"
         return f"{markdown(['', *sets], rows)}\n\n{note}"
 
