@@ -478,15 +478,15 @@ def test_a_curve_that_leaves_its_panel_does_not_take_the_others_along(tmp_path, 
 
 
 def test_findings_in_words():
-    def record(name, lla, la, ggn, by_core):
-        metrics = {"lla_ggn_cut": lla, "la_ggn_cut": la, "lla_ggn": ggn, "lla_last": by_core[-1]}
+    def record(name, lla, la, by_core):
+        metrics = {"lla_ggn": lla, "la_ggn": la, "lla_last": by_core[-1]}
         return {"set": name, "metrics": {**metrics, "lla_by_core": by_core}}
 
     assert equal_size.findings([]) == ""
     said = equal_size.findings(
-        [record("yacht", 0.0, 1.0, 0.5, [2.0, 0.0]), record("wine", 0.0, -1.0, 0.5, [0.7, 0.9])]
+        [record("yacht", 0.5, 1.0, [2.0, 0.0]), record("wine", 0.5, -1.0, [0.7, 0.9])]
     )
-    assert "(GGN, cut) on 1 of 2 sets; Last is better than GGN on 1 of 2" in said
+    assert "(GGN) on 1 of 2 sets; Last is better than GGN on 1 of 2" in said
     assert "up to 2.00 (yacht)" in said
 
 
