@@ -259,10 +259,8 @@ def _crps(y: Array, w: Array, mu: Array, s: Array) -> Array:
 
 def _solve(q: Array, w: Array, mu: Array, s: Array) -> Array:
     """Quantile by Newton on ``Phi^-1(cdf(x)) = Phi^-1(q)`` in a bracket, else by bisection."""
-    sign, z = (
-        np.where(q > 0.5, -1.0, 1.0),
-        scipy.special.ndtri(q),
-    )  # the smaller tail keeps its digits
+    sign = np.where(q > 0.5, -1.0, 1.0)  # the smaller tail keeps its digits
+    z = scipy.special.ndtri(q)
     own = np.where(s > 0, mu + s * z, mu)  # the quantile of each component
     low = np.where(s > 0, own, np.nextafter(mu, -np.inf)).min(axis=0)  # just below a point mass
     high, x, last = own.max(axis=0), np.asarray(sum(w * own)), np.full(q.shape, np.inf)

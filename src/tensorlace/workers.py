@@ -4,7 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from threading import Thread
 from time import sleep
 from typing import Any, final
@@ -57,6 +57,7 @@ class Workers:
             how["return_as"] = "generator"
         if self.processes:
             how |= {"max_nbytes": None, "batch_size": 1}
+            how |= {"initializer": _end_with, "initargs": (os.getpid(),)}
         results = []
         with threadpool_limits(1, user_api="blas"):
             run = Parallel(n_jobs=self.count, **how)
@@ -75,15 +76,17 @@ def _alone(parent: int, job: Callable[[], Any]) -> Any:
     """
     if os.getpid() == parent:
         return job()
-    _end_with(parent)
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return job()
 
 
-@lru_cache(maxsize=1)
 def _end_with(parent: int) -> None:
-    """End this process soon after the one that it works for, which may be killed at any time."""
+    """End this process soon after the one that it works for, which may be killed at any time.
+
+    A process begins with this: one still waiting for its first job would outlive its parent by
+    minutes.
+    """
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -133,7 +133,7 @@ def lowest(records: Sequence[Record]) -> str:
     ...     metrics = {"nll": nll}
     ...     return {"protocol": "corrected", "set": "yacht", "system": system, "metrics": metrics}
     >>> lowest([cell("LLA", 1.0, 0.5), cell("LA", 0.9, 0.8)])
-    'Each at its best threshold, the lowest is by the corrected procedure LLA on 1 of 1 sets.'
+    'Each at its best threshold, the lowest mean is by the corrected procedure LLA on 1 of 1 sets.'
     """
     said = []
     for protocol, name in PROCEDURES.items():
@@ -144,7 +144,7 @@ def lowest(records: Sequence[Record]) -> str:
         if counts:
             wins = ", ".join(f"{w} on {n} of {len(sets)} sets" for w, n in counts.items())
             said.append(f"by the {name} procedure {wins}")
-    return f"Each at its best threshold, the lowest is {'; '.join(said)}."
+    return f"Each at its best threshold, the lowest mean is {'; '.join(said)}."
 
 
 def _winner(records: Sequence[Record]) -> str:

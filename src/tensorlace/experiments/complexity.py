@@ -136,8 +136,9 @@ class Complexity(Experiment):
             row += [_bytes(m["peak_bytes"]), f"O({time})", f"{1e3 * m['step_seconds']:.3g} ms"]
             rows.append(row)
         header = ["", "kept, paper", "measured", "peak, paper", "measured", "time, paper"]
-        text = f"At {base}, processor time of one thread:\n\n" + markdown(
-            [*header, "measured"], rows
+        text = (
+            f"At {base}: processor time; peak memory is what a step allocates beyond the features "
+            "that rows keep between passes.\n\n" + markdown([*header, "measured"], rows)
         )
         rows = []
         for system in systems:

@@ -133,7 +133,7 @@ class Refit:
         policy, beta = GammaVI(), self.base.fit.beta
         for _ in range(_ROUNDS):
             found = self._kept(threshold, beta)
-            expected = self.rss + sum(float(np.sum((p.load / h)[kept])) for p, h, kept in found)
+            expected = self.rss + sum(float(np.sum(p.load[kept] / h[kept])) for p, h, kept in found)
             new = (policy.a + 0.5 * self.n_rows) / (policy.b + 0.5 * expected)
             if abs(new - beta) <= _TOL * beta:
                 break
