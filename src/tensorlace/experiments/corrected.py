@@ -55,7 +55,7 @@ def fit(X: Array, y: Array, size: tuple[int, int], **others: Any) -> TNKMRegress
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # fifty sweeps, converged or not
             found.append(model.fit(X, y))
-    return max(found, key=lambda model: model.log_evidence_)
+    return max(found, key=lambda model: np.nan_to_num(model.log_evidence_, nan=-np.inf))
 
 
 def refits(
