@@ -60,7 +60,7 @@ def sklearn_gp(X: Array, y: Array) -> Fitted:
 
     kernel = ConstantKernel(1.0) * RBF(np.ones(D)) + WhiteKernel(0.1)
     model = GaussianProcessRegressor(kernel, normalize_y=True, random_state=SEED)
-    with threadpool_limits(1):  # on two cores it is the faster for it
+    with threadpool_limits(1):  # as the demo does
         model.fit(X, y)
     return model.predict, lambda new: model.predict(new, return_std=True)
 

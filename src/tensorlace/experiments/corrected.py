@@ -38,7 +38,7 @@ Choice = tuple[int, int, float, str]
 
 @lru_cache(maxsize=1)
 def engine() -> str:
-    """Compiled where there is a compiler: a third of the time at the high ranks of the grid."""
+    """Compiled where there is a compiler, for the high ranks of the grid."""
     try:
         library()
     except CompilerError:
