@@ -3,11 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tensorlace._version import __version__
+
 if TYPE_CHECKING:
     from tensorlace import kinds, metrics, sources
-    from tensorlace.cross_validation import TNKMRegressorCV
-    from tensorlace.effects import Effects
-    from tensorlace.effects_display import EffectsDisplay
+    from tensorlace.displays.effects import EffectsDisplay
     from tensorlace.errors import (
         ClusterError,
         CurvatureWarning,
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
         TimeBudgetWarning,
     )
     from tensorlace.estimators import TNKMRegressor
+    from tensorlace.estimators.regressor_cv import TNKMRegressorCV
+    from tensorlace.explain.effects import Effects
     from tensorlace.kinds import Categorical, Datetime, Numeric, Ordinal, Periodic
-    from tensorlace.model_file import load, save
-    from tensorlace.predictive import Mixture, Normal, Samples
-
-__version__ = "0.1.0"
+    from tensorlace.model_file.files import load, save
+    from tensorlace.predictive.distributions import Mixture, Normal, Samples
 
 __all__ = [
     "Categorical",
@@ -50,6 +50,7 @@ __all__ = [
     "TNKMRegressorCV",
     "TensorlaceError",
     "TimeBudgetWarning",
+    "__version__",
     "kinds",
     "load",
     "metrics",
@@ -65,9 +66,9 @@ _WHERE = {
     **dict.fromkeys(("Mixture", "Normal", "Samples"), "predictive"),
     **dict.fromkeys(("load", "save"), "model_file"),
     "TNKMRegressor": "estimators",
-    "TNKMRegressorCV": "cross_validation",
-    "Effects": "effects",
-    "EffectsDisplay": "effects_display",
+    "TNKMRegressorCV": "estimators.regressor_cv",
+    "Effects": "explain.effects",
+    "EffectsDisplay": "displays.effects",
 }
 """Module of each name. They are imported when asked for: the core then starts without scikit-learn,
 which takes longer to import than many a fit takes."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tensorlace.errors import InputError
-from tensorlace.predictive import Distribution, Samples
+from tensorlace.predictive.distributions import Distribution, Samples
 
 __all__ = ["calibration_error", "coverage", "crps", "nll", "pit", "rmse", "summary", "width"]
 

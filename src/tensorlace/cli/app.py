@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 import typer
 
-from tensorlace.cli import (
+from tensorlace.cli import schema
+from tensorlace.cli.commands import (
     compare,
     demo,
     evaluate,
@@ -24,7 +25,6 @@ from tensorlace.cli import (
     predict,
     report,
     reproduce,
-    schema,
     serve,
 )
 

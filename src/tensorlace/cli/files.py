@@ -15,9 +15,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tensorlace.checkpoints import write_atomically
+from tensorlace._atomic import write_atomically
 from tensorlace.cli.cells import as_dates, check_numbers, harmless
-from tensorlace.encoding import LevelCodes
+from tensorlace.columns.encoding import LevelCodes
 from tensorlace.errors import InputError, SourceError
 
 __all__ = ["as_text", "features", "find_column", "numbered", "read", "take_target", "write"]

@@ -9,8 +9,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import BayesianRidge
 
-from tensorlace.bases.basis import Array
-from tensorlace.predictive import Distribution, Normal, Samples
+from tensorlace._types import Array
+from tensorlace.predictive.distributions import Distribution, Normal, Samples
 
 __all__ = ["Rival", "numbers", "rivals"]
 

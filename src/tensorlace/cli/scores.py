@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from tensorlace import metrics
-from tensorlace.bases.basis import Array
+from tensorlace._types import Array
 from tensorlace.cli.output import count, number
-from tensorlace.predictive import Distribution, Samples
+from tensorlace.predictive.distributions import Distribution, Samples
 
 __all__ = ["score", "score_rows", "verdict"]
 

@@ -5,8 +5,8 @@ axes are in ``ax_``, their figure in ``figure_``.
 """
 
 from tensorlace.displays.coverage import CalibrationDisplay
+from tensorlace.displays.effects import EffectsDisplay
 from tensorlace.displays.predicted import PredictiveDisplay
 from tensorlace.displays.spectrum import SpectrumDisplay
-from tensorlace.effects_display import EffectsDisplay
 
 __all__ = ["CalibrationDisplay", "EffectsDisplay", "PredictiveDisplay", "SpectrumDisplay"]

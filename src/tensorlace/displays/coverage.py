@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
-from tensorlace.calibration import check_calibrated
-from tensorlace.checks import Check, check
 from tensorlace.displays.canvas import COLORS, GREY, axes, choice, finish
-from tensorlace.predictive import Distribution
+from tensorlace.estimators.calibrate_mixin import check_calibrated
+from tensorlace.predictive.checks import Check, check
+from tensorlace.predictive.distributions import Distribution
 
 __all__ = ["CalibrationDisplay"]
 

@@ -4,7 +4,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tensorlace.bases.basis import Array
+from tensorlace._types import Array
 from tensorlace.displays.canvas import COLORS, GREY, RED, axes, choice, finish
 from tensorlace.errors import InputError
 

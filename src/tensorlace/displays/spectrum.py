@@ -7,9 +7,9 @@ import numpy as np
 from scipy.linalg import svdvals
 from sklearn.utils.validation import check_is_fitted
 
-from tensorlace.bases.basis import Array
+from tensorlace._types import Array
 from tensorlace.displays.canvas import COLORS, RED, axes, finish
-from tensorlace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
 
 __all__ = ["SpectrumDisplay", "eigenvalues"]
 

@@ -5,6 +5,6 @@ Java or JavaScript. It computes in double precision what `predict` computes.
 """
 
 from tensorlace.export.inputs import onnx_inputs
-from tensorlace.export.mixtures import save_onnx, to_onnx
+from tensorlace.export.onnx_model import save_onnx, to_onnx
 
 __all__ = ["onnx_inputs", "save_onnx", "to_onnx"]

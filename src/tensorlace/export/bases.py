@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tensorlace.bases import (
+from tensorlace.columns.bases import (
     Basis,
     BSpline,
     Chebyshev,

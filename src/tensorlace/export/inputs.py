@@ -8,12 +8,12 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from tensorlace.encoding import DayCodes, Encoding, LevelCodes, NumberCodes, RawColumn
+from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, NumberCodes, RawColumn
 from tensorlace.errors import InputError
+from tensorlace.estimators.tables import column_names, numeric_table, raw_columns
 from tensorlace.export.graph import Graph, Tensor
 from tensorlace.export.warps import level_codes
 from tensorlace.kinds import is_missing
-from tensorlace.tables import column_names, numeric_table, raw_columns
 
 __all__ = ["Inputs", "onnx_inputs"]
 

@@ -5,12 +5,12 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from tensorlace.columns import Column, Columns
+from tensorlace.columns.columns import Column, Columns
 from tensorlace.export.bases import features, novel
 from tensorlace.export.graph import Graph
 from tensorlace.export.warps import variable
-from tensorlace.machines import KernelMachine
-from tensorlace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tensorlace.machines.machine import KernelMachine
 
 __all__ = ["moments", "response"]
 

@@ -4,10 +4,19 @@ import math
 
 import numpy as np
 
-from tensorlace.columns import Column
+from tensorlace.columns.columns import Column
+from tensorlace.columns.summaries import Frame
+from tensorlace.columns.warps import (
+    Codes,
+    Cyclic,
+    Identity,
+    MinMax,
+    Mixed,
+    Quantile,
+    Standardise,
+    Warp,
+)
 from tensorlace.export.graph import Graph
-from tensorlace.summaries import Frame
-from tensorlace.warps import Codes, Cyclic, Identity, MinMax, Mixed, Quantile, Standardise, Warp
 
 __all__ = ["level_codes", "variable"]
 

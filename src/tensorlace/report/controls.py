@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from tensorlace.averages import position
-from tensorlace.bases import Missing
-from tensorlace.bases.basis import Array
-from tensorlace.encoding import DayCodes, LevelCodes
+from tensorlace._types import Array
+from tensorlace.columns.bases import Missing
+from tensorlace.columns.encoding import DayCodes, LevelCodes
+from tensorlace.columns.warps import Codes
+from tensorlace.estimators.tables import column_names
+from tensorlace.explain.averaged_response import position
 from tensorlace.kinds import Categorical, Periodic
-from tensorlace.machines import KernelMachine
-from tensorlace.tables import column_names
-from tensorlace.warps import Codes
+from tensorlace.machines.machine import KernelMachine
 
 __all__ = ["controls", "typical_row"]
 

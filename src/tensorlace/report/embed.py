@@ -13,16 +13,17 @@ from typing import Any, final
 
 import numpy as np
 
-from tensorlace import bases, warps
-from tensorlace.bases.basis import Array, Basis
-from tensorlace.columns import Column
-from tensorlace.directions import exponents_of, widths_of
+from tensorlace._types import Array
+from tensorlace.columns import bases, warps
+from tensorlace.columns.bases.basis import Basis
+from tensorlace.columns.columns import Column
+from tensorlace.columns.warps import Warp
+from tensorlace.compact.posterior_directions import exponents_of, widths_of
 from tensorlace.errors import InputError
-from tensorlace.machines import KernelMachine
-from tensorlace.noise import LARGEST_LOG, scales
-from tensorlace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
-from tensorlace.stacking import SHARPNESS
-from tensorlace.warps import Warp
+from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tensorlace.machines.ensemble import SHARPNESS
+from tensorlace.machines.machine import KernelMachine
+from tensorlace.machines.noise import LARGEST_LOG, scales
 
 __all__ = ["LEVELS", "embed"]
 

@@ -7,12 +7,12 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import binom
 
-from tensorlace.bases.basis import Array
+from tensorlace._types import Array
 from tensorlace.displays.spectrum import eigenvalues
-from tensorlace.effects import Effects
+from tensorlace.explain.effects import Effects
 from tensorlace.kinds import Datetime
 from tensorlace.report.drawing import Plot, bars
-from tensorlace.report.rows import Rows
+from tensorlace.report.reported_rows import Rows
 
 __all__ = [
     "calibration",

@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tensorlace.bases.basis import Array
-from tensorlace.checkpoints import write_atomically
-from tensorlace.compact import compact, deviation, n_bytes
+from tensorlace._atomic import write_atomically
+from tensorlace._types import Array
+from tensorlace.compact.compaction import compact, deviation, n_bytes
 from tensorlace.errors import InputError
-from tensorlace.estimators import TNKMRegressor
-from tensorlace.report import facts, figures
+from tensorlace.estimators.regressor import TNKMRegressor
+from tensorlace.linalg.blas_threads import one_blas_thread
+from tensorlace.report import figures
+from tensorlace.report import tables as facts
 from tensorlace.report.controls import controls, typical_row
 from tensorlace.report.embed import embed
 from tensorlace.report.regions import regions
-from tensorlace.report.rows import Rows, number
-from tensorlace.variances import one_blas_thread
+from tensorlace.report.reported_rows import Rows, number
 
 __all__ = ["write_report"]
 

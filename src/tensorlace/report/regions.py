@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from tensorlace.bases.basis import Array
+from tensorlace._types import Array
 from tensorlace.report.drawing import Plot, label
-from tensorlace.report.rows import Rows
+from tensorlace.report.reported_rows import Rows
 
 __all__ = ["regions"]
 

@@ -17,9 +17,11 @@ from pydantic.json_schema import models_json_schema
 from pydantic_core import from_json
 from starlette.exceptions import HTTPException
 
-from tensorlace.encoding import LevelCodes
+from tensorlace.columns.encoding import LevelCodes
 from tensorlace.errors import TensorlaceError
-from tensorlace.serve.inference import (
+from tensorlace.serve.limits import BODY_SECONDS, Limits, error
+from tensorlace.serve.model import OUTPUTS, ServedModel
+from tensorlace.serve.open_inference import (
     Coverage,
     InferRequest,
     InferResponse,
@@ -27,8 +29,6 @@ from tensorlace.serve.inference import (
     infer,
     metadata,
 )
-from tensorlace.serve.limits import BODY_SECONDS, Limits, error
-from tensorlace.serve.model import OUTPUTS, ServedModel
 from tensorlace.serve.page import ADDRESS, page
 from tensorlace.serve.values import ColumnValues
 

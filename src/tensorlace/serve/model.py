@@ -5,10 +5,10 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tensorlace.bases.basis import Array
+from tensorlace._types import Array
 from tensorlace.errors import InputError
+from tensorlace.estimators.tables import nameless
 from tensorlace.serve.values import ColumnValues
-from tensorlace.tables import nameless
 
 __all__ = ["OUTPUTS", "ServedModel"]
 

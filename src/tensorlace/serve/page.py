@@ -3,7 +3,7 @@
 import json
 from html import escape
 
-from tensorlace.encoding import LevelCodes
+from tensorlace.columns.encoding import LevelCodes
 from tensorlace.serve.model import ServedModel
 
 __all__ = ["ADDRESS", "page"]

@@ -9,9 +9,9 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from tensorlace.encoding import DayCodes, Encoding, LevelCodes, quoted
+from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, quoted
 from tensorlace.errors import InputError
-from tensorlace.tables import column_names
+from tensorlace.estimators.tables import column_names
 
 __all__ = ["ColumnValues", "nearest"]
 

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tensorlace.bases.basis import Array
+from tensorlace._types import Array
 from tensorlace.errors import SourceError
 from tensorlace.sources.csv_index import index_csv
 from tensorlace.sources.files import (

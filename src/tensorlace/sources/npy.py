@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from tensorlace.bases.basis import Array
+from tensorlace._types import Array
 from tensorlace.errors import SourceError
 from tensorlace.sources.files import File, PathLike, first_line
 from tensorlace.sources.source import RawRows, RowSource, column_names

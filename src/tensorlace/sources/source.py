@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 import numpy.typing as npt
 
-from tensorlace.bases.basis import Array, Mask
+from tensorlace._types import Array, Mask
 from tensorlace.errors import InputError, SourceError
 
 __all__ = [

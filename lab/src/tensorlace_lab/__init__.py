@@ -1,0 +1,1 @@
+"""The laboratory of tensorlace: compared systems, the paper's experiments, measurements."""

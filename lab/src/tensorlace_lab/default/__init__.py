@@ -1,0 +1,1 @@
+"""How the default does on real tables."""

@@ -1,0 +1,1 @@
+"""One cell format, one resumable runner, timing, fresh processes."""

@@ -1,0 +1,1 @@
+"""Markdown, HTML and figures from records."""

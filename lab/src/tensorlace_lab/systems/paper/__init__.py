@@ -1,0 +1,1 @@
+"""The systems of the paper's table and its related work."""

@@ -1,0 +1,107 @@
+"""``tensorlace inspect``: what is in a model file."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tensorlace.cli.options import Json, Model
+from tensorlace.cli.output import count, number, print_json, say, table
+from tensorlace.columns.encoding import LevelCodes
+from tensorlace.model_file.files import describe, load
+
+__all__ = ["inspect"]
+
+
+def inspect(model: Model, json: Json = False) -> None:
+    """Show what a model file holds.
+
+    Example:
+
+    tensorlace inspect houses.tlace
+    """
+    machine, facts = load(model), describe(model)
+    about, notes = facts["about"], facts["notes"]
+    columns = [
+        {"name": name, "kind": repr(kind), "levels": _levels(code)}
+        for (name, kind), code in zip(machine.kinds_.items(), machine._encoding.codes, strict=True)
+    ]
+    members = list(_members(machine))
+    if json:
+        print_json(
+            {
+                "model": str(model),
+                "class": facts["class"],
+                "format": facts["version"],
+                "tensorlace": about["tensorlace"],
+                "bytes": facts["bytes"],
+                "rows": machine.n_rows_,
+                "log_evidence": machine.log_evidence_,
+                "noise_std": machine.noise_precision_**-0.5,
+                "noise": about["noise"],
+                "rows_in_file": about["n_background"],
+                "calibrated": about["calibrated"],
+                "held_out": about["held_out"],
+                "columns": columns,
+                "members": members,
+                "notes": notes,
+            }
+        )
+        return
+    size = number(facts["bytes"] / 1024)
+    say(
+        [
+            f"{facts['class']}, {size} KiB, format {facts['version']}, "
+            f"by tensorlace {about['tensorlace']}",
+            f"fitted to {count(machine.n_rows_, 'row')} and {count(len(columns), 'column')}",
+            f"log evidence {number(machine.log_evidence_)}, noise about "
+            f"±{number(machine.noise_precision_**-0.5)}, {about['noise'].replace('_', ' ')}",
+            *_seen(about),
+            *(f"{key}: {value}" for key, value in notes.items()),
+            "",
+        ]
+    )
+    rows = [
+        (c["name"], c["kind"], "" if c["levels"] is None else str(c["levels"])) for c in columns
+    ]
+    table(("column", "kind", "levels"), rows)
+    say([""])
+    cells = (
+        (
+            *(str(k + 1), f"{m['weight']:.3f}", str(m["rank"]), str(m["weights"]), m["posterior"]),
+            *("yes" if m[key] else "no" for key in ("additive", "rotated")),
+        )
+        for k, m in enumerate(members)
+    )
+    table(("member", "share", "rank", "weights", "posterior", "additive", "rotated"), cells)
+
+
+def _seen(about: dict[str, Any]) -> Iterator[str]:
+    """Rows held out or left out in the search, and rows that are in the file."""
+    held_out = about["held_out"]
+    if held_out is not None:
+        where = held_out["levels"].index(0.95)
+        yield (
+            f"{count(round(held_out['n_rows']), 'row')} held out: log score "
+            f"{number(held_out['log_score'])}, {held_out['coverage'][where]:.1%} in 95% intervals"
+        )
+    kept = about["n_background"]
+    yield f"{count(kept, 'training row')} in the file" if kept else "no training rows in the file"
+    if about["calibrated"]:
+        yield "intervals calibrated on rows of their own"
+
+
+def _levels(code: Any) -> int | None:
+    return len(code.numbers) if isinstance(code, LevelCodes) else None
+
+
+def _members(model: Any) -> Iterator[dict[str, Any]]:
+    for machine, share in zip(model.machines_, model.weights_, strict=True):
+        cores = machine.fit.cores
+        yield {
+            "weight": float(share),
+            "rank": len(cores[0]),
+            "n_basis": list(machine.columns.sizes),
+            "weights": sum(V.size for V in cores),
+            "posterior": type(machine.fit.posterior).__name__,
+            "additive": len(cores) > len(machine.columns.columns),
+            "rotated": machine.columns.rotation is not None,
+        }

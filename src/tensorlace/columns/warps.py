@@ -1,0 +1,298 @@
+"""Warps: how a raw column becomes the variable that a basis wants."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tensorlace._types import Array, Mask
+from tensorlace.columns.summaries import EXACT_VALUES, ColumnSummary, Frame, summarise_column
+from tensorlace.errors import InputError
+
+__all__ = [
+    "Codes",
+    "Cyclic",
+    "Frame",
+    "Identity",
+    "Mask",
+    "MinMax",
+    "Mixed",
+    "Quantile",
+    "Standardise",
+    "Warp",
+]
+
+
+class Warp(ABC):
+    """A map of one raw column, learned from its training rows."""
+
+    interval: ClassVar[bool]  # training rows land in [0, 1]
+
+    @classmethod
+    @final
+    def fit(cls, x: Array, w: Array | None = None) -> Self:
+        """Learn from rows ``x`` (n,), each there ``w`` (n,) times; weight 0 is not there."""
+        return cls.from_summary(summarise_column(x, w))
+
+    @classmethod
+    @abstractmethod
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Learn from the summary of the rows, wherever they are."""
+
+    @abstractmethod
+    def __call__(self, x: Array) -> Array:
+        """Map raw values (n,) to the variable (n,)."""
+
+    @abstractmethod
+    def outside(self, x: Array) -> Mask:
+        """Tell which raw values (n,) lie beyond what was seen in training."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Framed(Warp):
+    frame: Frame
+
+    @final
+    def outside(self, x: Array) -> Mask:
+        """Beyond the smallest or largest training value."""
+        return (x < self.frame.low) | (x > self.frame.high)
+
+
+@final
+@dataclass(frozen=True)
+class Standardise(_Framed):
+    """Subtract the mean, divide by the (population) standard deviation; 1 for a constant column."""
+
+    interval: ClassVar[bool] = False
+    offset: float  # mean, in units of the frame
+    spread: float  # standard deviation, in units of the frame
+
+    @classmethod
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Take the moments."""
+        s = _seen(s)
+        return cls(s.frame, s.mean, math.sqrt(s.m2 / s.n) or 1.0)
+
+    @property
+    def location(self) -> float:
+        """Mean of the training rows, in raw units."""
+        return float(self.frame.backward(np.array(self.offset)))
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the training rows, in raw units."""
+        return math.ldexp(self.spread, self.frame.exponent)
+
+    def __call__(self, x: Array) -> Array:
+        """``(x - location) / scale``."""
+        return (self.frame.forward(x) - self.offset) / self.spread
+
+    def inverse(self, u: Array) -> Array:
+        """``location + scale * u``, for ``u`` of any shape."""
+        return self.frame.backward(self.offset + self.spread * u)
+
+
+@final
+@dataclass(frozen=True)
+class MinMax(_Framed):
+    """Map the training range to [0, 1] and go on along the same line; constant columns to 1/2."""
+
+    interval: ClassVar[bool] = True
+
+    @classmethod
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Take the range."""
+        return cls(_seen(s).frame)
+
+    def __call__(self, x: Array) -> Array:
+        """``(x - low) / (high - low)``."""
+        if self.frame.width == 0.0:
+            return np.full(x.shape, 0.5)
+        return self.frame.forward(x) / self.frame.width
+
+
+@final
+@dataclass(frozen=True, eq=False)  # arrays do not compare to one truth value
+class Quantile(_Framed):
+    """The empirical distribution function, joined by straight lines and stretched to [0, 1].
+
+    The smallest training value goes to 0, the largest to 1, tied values to the middle of the
+    ranks they share, values beyond the range to 0 or 1, and a constant column to 1/2.
+    Of more than 16384 distinct values only some are knots, right to a few times the summary's
+    ``rank_error``; so are values between knots, except in the gaps beside a value with a jump.
+
+    Examples
+    --------
+    >>> Quantile.fit(np.array([0.0, 1.0, 100.0]))(np.array([0.0, 1.0, 50.5, 100.0]))
+    array([0.  , 0.5 , 0.75, 1.  ])
+    """
+
+    interval: ClassVar[bool] = True
+    knots: Array  # (K,) distinct training values in units of the frame, ascending
+    heights: Array  # (K,) where they go
+
+    @classmethod
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Take the sketch: every distinct value, or if these are too many, at most 16384."""
+        s = _seen(s)
+        if s.constant:
+            return cls(s.frame, np.zeros(1), np.full(1, 0.5))
+        knots, first = np.unique(s.frame.forward(s.values), return_index=True)
+        mass = np.add.reduceat(s.masses, first)
+        middle = np.cumsum(mass) - 0.5 * mass
+        return cls(s.frame, knots, (middle - middle[0]) / (middle[-1] - middle[0]))
+
+    def __call__(self, x: Array) -> Array:
+        """Interpolate between the knots; constant beyond them."""
+        return self.at(self.frame.forward(x))
+
+    def at(self, t: Array) -> Array:
+        """Heights (n,) of values ``t`` (n,) in units of the frame: ``np.interp``, but faster."""
+        cells, following, slopes = self.cells
+        t = np.clip(t, self.knots[0], self.knots[-1])
+        knot = cells.take((t * cells.size).astype(np.intp))
+        crowded = np.flatnonzero(knot < 0)
+        knot += t >= following.take(knot)
+        knot[crowded] = np.searchsorted(following, t[crowded], side="right")
+        t -= self.knots.take(knot)
+        t *= slopes.take(knot)
+        t += self.heights.take(knot)
+        return np.minimum(t, 1.0, out=t)
+
+    @cached_property
+    def cells(self) -> tuple[npt.NDArray[np.intp], Array, Array]:
+        """Last knot up to the start of each of many equal cells of [0, 1), next knots, slopes.
+
+        A cell with two knots or more inside has -1: there a binary search has to decide.
+        """
+        edges = np.linspace(0.0, 1.0, 2 ** (self.knots.size.bit_length() + 3) + 1)
+        first = np.searchsorted(self.knots, edges[:-1], side="right") - 1
+        last = np.searchsorted(self.knots, edges[1:], side="left") - 1
+        following = np.append(self.knots[1:], np.inf)
+        with np.errstate(over="ignore"):
+            slopes = np.diff(self.heights, append=1.0) / (following - self.knots)
+        slopes[~np.isfinite(slopes)] = 0.0  # knots a subnormal number apart
+        return np.where(last - first < 2, first, -1), following, slopes
+
+    @cached_property
+    def packed(self) -> tuple[npt.NDArray[np.intc], Array]:
+        """`cells` for C: cells, and knots, next knots, slopes and heights (K, 4)."""
+        cells, following, slopes = self.cells
+        return cells.astype(np.intc), np.stack([self.knots, following, slopes, self.heights], 1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be computed again."""
+        return {name: v for name, v in vars(self).items() if name not in ("cells", "packed")}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Mixed(_Framed):
+    """Half :class:`MinMax`, half :class:`Quantile`: spreads crowds, yet keeps distances."""
+
+    interval: ClassVar[bool] = True
+    quantile: Quantile
+
+    @classmethod
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Fit both halves, which share their frame."""
+        quantile = Quantile.from_summary(s)
+        return cls(quantile.frame, quantile)
+
+    def __call__(self, x: Array) -> Array:
+        """Average both halves; beyond the range only the first one still rises."""
+        if self.frame.width == 0.0:
+            return np.full(x.shape, 0.5)
+        t = self.frame.forward(x)
+        return 0.5 * (t / self.frame.width) + 0.5 * self.quantile.at(t)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Codes(Warp):
+    """Number the distinct training values 0, 1, ... in ascending order; any other value is -1.
+
+    If values were missing (NaN) in training, missing is a value too, and the last one.
+    """
+
+    interval: ClassVar[bool] = False
+    values: Array  # (K,)
+    missing: bool = False
+
+    @classmethod
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Take the distinct values, which the sketch must have kept."""
+        if s.compressions:
+            raise InputError(
+                f"more than {EXACT_VALUES} distinct values: too many distinct values for an "
+                "indicator; use a numeric basis, or fewer categories"
+            )
+        return cls(s.values, True) if s.missing else cls(_seen(s).values)
+
+    @property
+    def n(self) -> int:
+        """How many values there are, missing included."""
+        return self.values.size + self.missing
+
+    def __call__(self, x: Array) -> Array:
+        """Look each value up."""
+        code = np.searchsorted(self.values, x)
+        known = np.append(self.values, np.nan)[code] == x
+        return np.where(known | (np.isnan(x) & self.missing), code, -1).astype(np.float64)
+
+    def outside(self, x: Array) -> Mask:
+        """Not among the training values."""
+        return self(x) < 0.0
+
+
+@final
+@dataclass(frozen=True)
+class Cyclic(Warp):
+    """Fold the line onto a circle: where in its period a value lies, from 0 to 1."""
+
+    interval: ClassVar[bool] = True
+    period: float
+
+    @classmethod
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Refuse: rows do not tell their period."""
+        raise InputError(
+            f"rows from {s.frame.low:g} to {s.frame.high:g} do not tell their period; give it, as "
+            "in Periodic(24)"
+        )
+
+    def __call__(self, x: Array) -> Array:
+        """``(x mod period) / period``."""
+        return np.mod(x, self.period) / self.period
+
+    def outside(self, x: Array) -> Mask:
+        """Nowhere: a circle has no ends."""
+        return np.zeros(x.shape, dtype=np.bool_)
+
+
+@final
+@dataclass(frozen=True)
+class Identity(_Framed):
+    """Take the column as it is."""
+
+    interval: ClassVar[bool] = False
+
+    @classmethod
+    def from_summary(cls, s: ColumnSummary) -> Self:
+        """Note the range."""
+        return cls(_seen(s).frame)
+
+    def __call__(self, x: Array) -> Array:
+        """Return a copy."""
+        return x.copy()
+
+
+def _seen(s: ColumnSummary) -> ColumnSummary:
+    """Refuse a column without rows."""
+    if s.empty:
+        raise InputError("no row has a weight above 0; give 1 or more rows, all finite")
+    return s

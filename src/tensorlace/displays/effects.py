@@ -1,0 +1,190 @@
+"""Effects of single columns as a picture."""
+
+from collections.abc import Sequence
+from typing import Any, Self, final
+
+import numpy as np
+
+from tensorlace.errors import InputError
+from tensorlace.estimators.explain_mixin import column_number, training_rows
+from tensorlace.estimators.tables import column_names
+from tensorlace.explain.effects import Effects
+
+__all__ = ["EffectsDisplay"]
+
+_MOST_PANELS = 12
+_ACROSS = 3
+_LINE, _BAND = "#1f5a99", "#9dc3e6"
+
+
+@final
+class EffectsDisplay:
+    """One panel per column: average prediction and band, categories as points with bars.
+
+    Parameters
+    ----------
+    effects : sequence of Effects
+    relevance : sequence of float, optional
+        Written above each panel.
+    rows : sequence of arrays, optional
+        Values of the column in some rows, drawn as ticks along the lower edge.
+
+    Attributes
+    ----------
+    figure_ : matplotlib.figure.Figure
+    axes_ : ndarray of Axes
+        Those with a panel, after `plot`.
+    """
+
+    def __init__(
+        self,
+        effects: Sequence[Effects],
+        relevance: Sequence[float] | None = None,
+        rows: Sequence[Any] | None = None,
+    ) -> None:
+        self.effects, self.relevance, self.rows = effects, relevance, rows
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        columns: Sequence[str | int] | None = None,
+        ax: Any = None,
+        *,
+        n_points: int = 50,
+        coverage: float = 0.9,
+    ) -> Self:
+        """Compute the effects of a fitted estimator and plot them.
+
+        Parameters
+        ----------
+        estimator : TNKMRegressor
+        X : table, optional
+            Rows whose values are marked along the lower edge; by default some training rows.
+        columns : sequence of str or int, optional
+            Default: the most relevant, twelve at most.
+        ax : Axes or sequence of Axes, optional
+            Where to plot, one per column.
+        n_points, coverage
+            As in `TNKMRegressor.partial_effects`.
+        """
+        names = column_names(estimator, estimator.n_features_in_)
+        relevance = estimator.relevance_
+        if columns is None:
+            chosen = np.argsort(-relevance, kind="stable")[:_MOST_PANELS].tolist()
+        else:
+            chosen = [column_number(c, names) for c in columns]
+        if not chosen:
+            raise InputError("columns is empty: name at least one column")
+        table = training_rows(estimator).X if X is None else estimator._table(X)
+        encoding = estimator._encoding
+        effects = [
+            estimator.partial_effects(d, n_points=n_points, coverage=coverage) for d in chosen
+        ]
+        rows = [encoding.decoded(d, _few(table[:, d])) for d in chosen]
+        return cls(effects, [float(relevance[d]) for d in chosen], rows).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw into ``ax``, one Axes per column, or into a new figure."""
+        import matplotlib.pyplot as plt
+
+        n = len(self.effects)
+        if ax is None:
+            across = min(n, _ACROSS)
+            down = -(-n // across)
+            figure, grid = plt.subplots(
+                down,
+                across,
+                figsize=(3.4 * across + 0.4, 2.7 * down),
+                sharey=True,
+                squeeze=False,
+                layout="constrained",
+            )
+            axes = grid.ravel()
+            for empty in axes[n:]:
+                empty.set_visible(False)
+        else:
+            axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+            if len(axes) < n:
+                raise InputError(f"ax has {len(axes)} axes for {n} columns: give one per column")
+            figure, across = axes[0].figure, len(axes)
+        self.figure_, self.axes_ = figure, axes[:n]
+        for k, (panel, effect) in enumerate(zip(self.axes_, self.effects, strict=True)):
+            self._panel(panel, k, effect)
+            if k % across == 0:
+                panel.set_ylabel("average prediction")
+        return self
+
+    def _panel(self, ax: Any, k: int, e: Effects) -> None:
+        if e.discrete:
+            _points(ax, e)
+        else:
+            _curve(ax, e)
+            if self.rows is not None:
+                _ticks(ax, self.rows[k])
+        ax.set_xlabel(e.column)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", color="0.9", linewidth=0.8)
+        ax.set_axisbelow(True)
+        if self.relevance is not None:
+            ax.set_title(
+                f"{self.relevance[k]:.1%} of variance", fontsize=9, loc="left", color="0.35"
+            )
+
+
+def _curve(ax: Any, e: Effects) -> None:
+    ax.fill_between(e.grid, e.lower, e.upper, color=_BAND, alpha=0.6, linewidth=0)
+    ax.plot(e.grid, e.mean, color=_LINE, linewidth=1.8)
+    if e.grid.dtype.kind == "M":
+        from matplotlib import dates as untyped
+
+        dates: Any = untyped
+
+        locator = dates.AutoDateLocator(minticks=3, maxticks=5)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+
+
+def _points(ax: Any, e: Effects) -> None:
+    place = np.arange(len(e))
+    errors = np.stack([e.mean - e.lower, e.upper - e.mean])
+    ax.errorbar(
+        place,
+        e.mean,
+        yerr=np.maximum(errors, 0.0),
+        fmt="o",
+        color=_LINE,
+        ecolor=_BAND,
+        elinewidth=14,
+        markersize=4,
+    )
+    labels = ["missing" if v is None or v != v else str(v) for v in e.grid]
+    labels = [text if len(text) <= 14 else text[:12] + "..." for text in labels]
+    crowded = sum(map(len, labels)) > 26
+    ax.set_xticks(place, labels, rotation=40 if crowded else 0, ha="right" if crowded else "center")
+    ax.set_xlim(-0.6, len(e) - 0.4)
+
+
+def _ticks(ax: Any, values: Any) -> None:
+    """Where rows are, along the lower edge."""
+    ax.plot(
+        values,
+        np.full(len(values), 0.015),
+        "|",
+        color="0.3",
+        markersize=5,
+        markeredgewidth=0.5,
+        alpha=0.5,
+        transform=ax.get_xaxis_transform(),
+        scalex=False,
+        scaley=False,
+    )
+
+
+def _few(x: Any, most: int = 60) -> Any:
+    """Evenly spread order statistics, so that the ticks show where rows are dense."""
+    present = np.sort(x[~np.isnan(x)])
+    if present.size <= most:
+        return present
+    return present[np.linspace(0, present.size - 1, most).round().astype(int)]

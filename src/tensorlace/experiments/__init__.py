@@ -1,5 +1,0 @@
-"""The paper's tables and figures, and ours: ``python -m tensorlace.experiments NAME ...``."""
-
-from tensorlace.experiments.commands import NAMES, main
-
-__all__ = ["NAMES", "main"]

@@ -1,0 +1,98 @@
+"""Averages of the response over rows, with one column set to given values.
+
+For a column that is not rotated they factorise: with the column's factor taken out of the network,
+one pass over the rows gives the average Jacobian, and each value costs one small product.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tensorlace._types import Array
+from tensorlace.explain.averaged_response import _ROTATED_ROWS, _features, position
+from tensorlace.machines.machine import KernelMachine
+from tensorlace.networks.cpd import environments, factors, predict
+from tensorlace.sources.reference_rows import Background
+
+__all__ = ["sampled_effects", "total_effects"]
+
+_SHIFTS, _PAIRS = 8, 4096
+"""Values that each row is given in turn where nothing factorises, more if rows are few."""
+
+
+def sampled_effects(mean: Callable[[Array], Array], rows: Background, n_columns: int) -> Array:
+    """Total effect (D,) of each raw column on a function of the table, see `total_effects`.
+
+    Over some values of the column for each of some rows, in squared units of the function.
+    """
+    few = rows.part(_ROTATED_ROWS)
+    return np.array([_sampled_effect(mean, few, d) for d in range(n_columns)])
+
+
+def total_effects(
+    machines: Sequence[KernelMachine], weights: Array, rows: Background, n_columns: int
+) -> Array:
+    """Total effect (D,) of each raw column on the mean of machines with the given weights (M,).
+
+    That is ``E Var(f | all other columns)``, with the column drawn from its own distribution
+    whatever the others are, in units of the variance of the target. In closed form where no member
+    rotates the column, else over a few values for each row.
+    """
+
+    def mean(X: Array) -> Array:
+        parts = [predict(machine.fit.cores, _features(machine, X)) for machine in machines]
+        return np.asarray(weights @ np.stack(parts))
+
+    few = rows.part(_ROTATED_ROWS * 2)
+    out = np.empty(n_columns)
+    features = [_features(machine, rows.X) for machine in machines]
+    Zs = [
+        environments(factors(m.fit.cores, phi)) for m, phi in zip(machines, features, strict=True)
+    ]
+    for d in range(n_columns):
+        places = [position(machine, d) for machine in machines]
+        if any(p is None for p in places):
+            out[d] = _sampled_effect(mean, few, d)
+            continue
+        slopes, own = [], []
+        for machine, w, phi, Z, p in zip(machines, weights, features, Zs, places, strict=True):
+            assert p is not None
+            cores, sizes = machine.fit.cores, machine.columns.sizes
+            slope = cores[p].T @ Z[p]  # (I, n): f = slopeᵀ phi of this column
+            if len(cores) > len(sizes):
+                start = sum(sizes[:p])
+                slope = slope + cores[-1][0, start : start + sizes[p], None]
+            slopes.append(w * slope)
+            own.append(phi[p])
+        out[d] = _spread(np.concatenate(slopes), np.concatenate(own), rows.weight)
+    return out
+
+
+def _spread(slope: Array, phi: Array, weight: Array) -> float:
+    """``Σ_n w_n slope_nᵀ C slope_n`` with the covariance C of the features (I, n)."""
+    centred = phi - (phi @ weight)[:, None]
+    root = centred * np.sqrt(weight)
+    # a sum of squares, never a difference; through the smaller of two square matrices
+    R = np.linalg.qr(root.T, mode="r")
+    return float(np.sum((R @ slope) ** 2 @ weight))
+
+
+def _sampled_effect(mean: Callable[[Array], Array], rows: Background, d: int) -> float:
+    """Mean variance of each row as the column takes values from other rows."""
+    n, shifts = len(rows.X), _shifts(len(rows.X))
+    f, w = np.empty((len(shifts), n)), np.empty((len(shifts), n))
+    for k, shift in enumerate(shifts):
+        X = rows.X.copy()
+        X[:, d] = np.roll(X[:, d], shift)
+        f[k], w[k] = mean(X), np.roll(rows.weight, shift)
+    w /= w.sum(axis=0)
+    square = np.sum(w * (f - np.sum(w * f, axis=0)) ** 2, axis=0)
+    free = 1.0 - np.sum(w * w, axis=0)  # 1 - 1/k for k values that count alike
+    variance = np.divide(square, free, out=np.zeros(n), where=free > 0.0)
+    return float(variance @ rows.weight)
+
+
+def _shifts(n: int) -> list[int]:
+    """By how many rows a column of n is shifted: all but none if they are few."""
+    most = min(max(n - 1, 1), max(_SHIFTS, _PAIRS // n))
+    return sorted({1 + k * (n - 1) // most for k in range(most)})

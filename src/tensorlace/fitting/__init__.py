@@ -1,0 +1,6 @@
+"""One fit from a configuration to machines."""
+
+from tensorlace.fitting.config import Config
+from tensorlace.fitting.fit_machines import fit_machines
+
+__all__ = ["Config", "fit_machines"]

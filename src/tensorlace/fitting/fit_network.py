@@ -1,0 +1,142 @@
+"""Fitting one network: from a start on part of the rows to the posterior on all of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tensorlace.fitting.checkpoint import Checkpointer
+from tensorlace.fitting.rank_reduction import shed
+from tensorlace.fitting.run import Run, Start, weights_of
+from tensorlace.fitting.settings import Settings
+from tensorlace.laplace.curvature import Last
+from tensorlace.linalg.symmetric import Solution
+from tensorlace.machines.fitted import Fitted
+from tensorlace.networks.cpd import Cores
+from tensorlace.rows.memory import Rows
+from tensorlace.solvers.als import core_step, core_system
+from tensorlace.solvers.solver import Info
+
+__all__ = ["Progress", "infer"]
+
+Progress = Callable[[int, Info, float], None]
+"""Called with the number of steps made, what the last one saw, and the noise precision."""
+
+
+STAGE_STEPS = 60
+"""Most solver steps on a part of the rows ..."""
+
+
+STAGE_TOL = 1e-4
+"""... relative gradient at which they end, ..."""
+
+
+STAGE_PRECISION_TOL = 1e-2
+"""... and change of a precision at which it is left alone: all rows will move it as much."""
+
+
+def infer(
+    rows: Rows,
+    settings: Settings,
+    start: Start,
+    progress: Progress | None = None,
+    checkpointer: Checkpointer | None = None,
+    stages: Sequence[Rows] = (),
+) -> Fitted:
+    """Fit from the given starting cores. Pure but for ``progress`` and ``checkpointer``.
+
+    Parameters
+    ----------
+    rows : Rows
+    settings : Settings
+    start : Start
+        See `networks.initialise`; one that knows precisions already needs no stages.
+    progress : callable, optional
+    checkpointer : Checkpointer, optional
+        Called after every step; what it has saved before is resumed, to the same bits.
+    stages : sequence of Rows
+        Growing parts of the rows on which cores and precisions are brought near their end first.
+        A checkpoint that exists was written after them.
+
+    Returns
+    -------
+    Fitted
+    """
+    saved = checkpointer.load() if checkpointer is not None else None
+    if saved is not None:
+        run = Run(rows, settings, start)
+        run.restore(saved)
+    else:
+        run = Run(rows, settings, warm_start(stages, settings, start))
+    while run.advance():
+        if checkpointer is not None:
+            checkpointer.save(run.snapshot())
+        if progress is not None:
+            progress(run.n_steps, run.info, run.beta)
+    return _finish(shed(run))
+
+
+def warm_start(stages: Sequence[Rows], settings: Settings, start: Start) -> Start:
+    """Where a fit of all rows should begin, from a few steps on each stage in turn.
+
+    A precision found on a part of the rows is an estimate for all: β is a property of a row, and γ
+    of the weights. Weights of rows stay what they are, so a stage has the prior count for more.
+    """
+    short = replace(
+        settings,
+        max_steps=min(settings.max_steps, STAGE_STEPS),
+        tol=max(settings.tol, STAGE_TOL),
+        precision_tol=max(settings.precision_tol, STAGE_PRECISION_TOL),
+    )
+    for rows in stages:
+        run = Run(rows, short, start)
+        while run.advance():
+            pass
+        start = Start(run.state.cores, run.beta, run.gamma)
+    return start
+
+
+def _finish(run: Run) -> Fitted:
+    """Posterior at the last precisions and cores."""
+    curvature, stat = run.evaluate()
+    bayesian = curvature.bayesian_cores(len(run.state.cores))
+    if isinstance(curvature, Last):
+        # exact given the other cores: put the Bayesian core at its own posterior mean
+        run.state = replace(run.state, cores=_at_conditional_mean(run, bayesian[0]), linear=None)
+        stat = curvature.evaluate(run.rows, run.state.cores, None)
+    which = weights_of(run.state.cores, bayesian)
+    gamma = run.group_gamma[run.groups.index][which]
+    posterior = stat.posterior(run.beta, gamma, run.settings.truncation)
+    return Fitted(
+        cores=run.state.cores,
+        beta=run.beta,
+        gamma=run.gamma,
+        curvature=curvature,
+        posterior=posterior,
+        log_evidence=run.evidence(stat, posterior, which),
+        determined=float(np.clip(1.0 - gamma * posterior.variances(), 0.0, 1.0).sum()),
+        rss=stat.rss,
+        n_steps=run.n_steps,
+        gradient=run.info.gradient,
+        rcond=run.info.rcond if np.all(run.group_gamma > 0) else _core_rcond(run),
+        history=tuple(run.history),
+    )
+
+
+def _core_rcond(run: Run) -> float:
+    """Reciprocal condition of the worst core system; the damping of a step would hide it."""
+    return min(_solve_core(run, run.state.cores, d).rcond for d in range(len(run.gamma)))
+
+
+def _at_conditional_mean(run: Run, d: int, refinements: int = 2) -> Cores:
+    """Cores with the d-th solved exactly for the others held."""
+    cores = run.state.cores
+    for _ in range(refinements):
+        step = _solve_core(run, cores, d).x
+        cores = (*cores[:d], cores[d] + step.reshape(cores[d].shape), *cores[d + 1 :])
+    return cores
+
+
+def _solve_core(run: Run, cores: Cores, d: int) -> Solution:
+    """Correction of the d-th core for the others held."""
+    return core_step(core_system(run.rows, cores, d), cores[d], run.gamma[d] / run.beta)[0]

@@ -1,0 +1,62 @@
+"""What a fit will need, checked before anything is allocated."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from tensorlace.errors import SizeError
+from tensorlace.laplace.curvature import GGN, BlockDiagonal, Curvature, Full
+from tensorlace.solvers.gauss_newton import GaussNewton
+from tensorlace.solvers.matrix_free import MatrixFree
+from tensorlace.solvers.solver import Solver
+
+__all__ = ["check_size"]
+
+
+@final
+@dataclass(frozen=True)
+class _Need:
+    """Bytes that a part of the fit will take."""
+
+    what: str
+    numbers: int
+
+
+def check_size(
+    sizes: Sequence[int],
+    rank: int,
+    curvature: Curvature,
+    solver: Solver,
+    n_rows: int,
+    *,
+    additive: bool = False,
+) -> None:
+    """Refuse a model that physical memory cannot hold, before anything is allocated."""
+    P, largest = (rank + additive) * sum(sizes), max(sizes)
+    pairs = rank * (rank + 1) // 2
+    needs = [
+        _Need("product closure of the largest basis", 2 * largest**3),
+        _Need("Gram matrix of the largest core", 3 * (largest * rank) ** 2),
+        _Need("pair products of a block of rows", pairs * 64),
+        _Need("moments of the largest core", 2 * largest * pairs),
+    ]
+    if isinstance(curvature, (GGN, Full)):
+        needs.append(_Need("joint curvature of all weights", 3 * P * P))
+    if isinstance(curvature, BlockDiagonal):
+        needs.append(_Need("block curvature", 2 * sum((n * rank) ** 2 for n in sizes)))
+    if isinstance(solver, GaussNewton):
+        needs.append(_Need("Gauss-Newton system", 2 * P * min(P, n_rows) + P * min(n_rows, 64)))
+    if isinstance(solver, MatrixFree):
+        blocks = 3 * sum((n * rank) ** 2 for n in sizes)
+        needs.append(_Need("preconditioner", blocks + 2 * P * solver.products))
+    worst = max(needs, key=lambda need: need.numbers)
+    limit = int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    total = 8 * sum(need.numbers for need in needs)
+    if total > limit:
+        raise SizeError(
+            f"rank={rank} with up to {largest} basis functions on {len(sizes)} columns "
+            f"({P:,} weights) needs about {total / 1e9:,.1f} GB, mostly for the {worst.what}, and "
+            f"{limit / 1e9:,.1f} GB may be used: lower rank or n_basis, or take "
+            f"curvature='last' or 'diag' with solver='als'"
+        )

@@ -1,0 +1,116 @@
+"""Rank-one terms that the evidence is better off without.
+
+With a prior precision per rank-one term, a surplus term does not always die by itself: it finds a
+product that fits some noise and stays at that mode. What the rows would say without it follows from
+sums that exist already, because no other term's Jacobian contains it.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tensorlace._types import Array
+from tensorlace.fitting.run import Run, Start
+from tensorlace.laplace.curvature import GGN
+from tensorlace.laplace.evidence import log_evidence
+from tensorlace.laplace.prior_groups import per_rank_term
+from tensorlace.linalg.symmetric import inverse_root
+from tensorlace.networks.cpd import Cores, to_vector
+from tensorlace.solvers.linearisation import linearise
+
+__all__ = ["evidence_without", "shed", "without_term"]
+
+TIE = 1e-3
+"""Evidence that a term has to be worth: one that died is worth rounding errors."""
+
+
+def shed(run: Run) -> Run:
+    """Leave out one term after another, as long as the evidence does not fall.
+
+    Each time the rest is fitted again from where it is, precisions included. Only for joint
+    curvature and a prior precision per rank-one term that is learned; other runs are handed back.
+    """
+    settings = run.settings
+    if not (
+        settings.groups is per_rank_term
+        and settings.curvature == GGN()
+        and settings.prior.learns
+        and settings.truncation.threshold is None
+    ):
+        return run
+    best = _evidence(run)
+    while run.settings.rank > 1:
+        scores = evidence_without(run)
+        order = np.argsort(-scores, kind="stable")
+        for term in order[scores[order] >= best - TIE]:
+            trial = _refitted(run, int(term))
+            score = _evidence(trial)
+            if score >= best - TIE:
+                run, best = trial, score
+                break
+        else:
+            return run
+    return run
+
+
+def evidence_without(run: Run) -> Array:
+    """Laplace evidence (R,) without each of the terms, the others moved by one Newton step.
+
+    Precisions stay. ``f_r = A^(d) v_r^(d)`` for any core d, so the sums of the linearised model
+    give ``‖y - f + f_r‖²`` and its slope.
+    """
+    cores, beta, R = run.state.cores, run.beta, run.settings.rank
+    D = len(run.rows.bases)
+    linear = run.state.linear or linearise(run.rows, cores)
+    G, slope, v = linear.dense_gram(), linear.slope, to_vector(cores)
+    gamma = run.group_gamma[run.groups.index]
+    term = term_of_weights(cores, D)
+    out = np.full(R, -np.inf)
+    for r in range(R):
+        own = np.where(term[: cores[0].size] == r)[0]  # of the first core
+        kept = np.flatnonzero(term != r)
+        response = G[:, own] @ v[own]  # Aᵀ f_r
+        rss = linear.rss + float((2.0 * slope[own] + response[own]) @ v[own])
+        H = beta * G[np.ix_(kept, kept)] + np.diag(gamma[kept])
+        root = inverse_root(H)
+        if root is None:
+            continue
+        W, logdet = root
+        down = beta * (slope[kept] + response[kept]) - gamma[kept] * v[kept]
+        gain = 0.5 * float(np.sum((W.T @ down) ** 2))
+        out[r] = gain + log_evidence(
+            run.rows.total_weight, rss, beta, v[kept], gamma[kept], logdet, 0
+        )
+    return out
+
+
+def term_of_weights(cores: Cores, n_columns: int) -> Array:
+    """Rank-one term (P,) of each weight, -1 in an additive part."""
+    terms = [np.repeat(np.arange(len(V)), V.shape[1]) for V in cores[:n_columns]]
+    rest = [np.full(V.size, -1) for V in cores[n_columns:]]
+    return np.concatenate([*terms, *rest])
+
+
+def without_term(cores: Cores, r: int, n_columns: int) -> Cores:
+    """The network without one rank-one term; an additive part stays."""
+    return (*(np.delete(V, r, axis=0) for V in cores[:n_columns]), *cores[n_columns:])
+
+
+def _refitted(run: Run, r: int) -> Run:
+    """A new run to its end, from what is left without the term."""
+    cores = without_term(run.state.cores, r, len(run.rows.bases))
+    fewer = replace(run.settings, rank=run.settings.rank - 1)
+    gamma = without_term(run.gamma, r, len(run.rows.bases))
+    trial = Run(run.rows, fewer, Start(cores, run.beta, gamma))
+    while trial.advance():
+        pass
+    trial.n_steps += run.n_steps
+    trial.history = [*run.history, *trial.history]
+    return trial
+
+
+def _evidence(run: Run) -> float:
+    _, stat = run.evaluate()
+    gamma = run.group_gamma[run.groups.index]
+    posterior = stat.posterior(run.beta, gamma, run.settings.truncation)
+    return run.evidence(stat, posterior, np.arange(len(gamma)))

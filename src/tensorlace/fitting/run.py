@@ -1,0 +1,223 @@
+"""A fit under way: MAP steps and precision updates in turn."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tensorlace._types import Array
+from tensorlace.fitting.settings import Settings
+from tensorlace.laplace.curvature import BlockDiagonal, Curvature, Evaluated, Full, Last
+from tensorlace.laplace.evidence import log_evidence
+from tensorlace.laplace.factorisation import Truncation
+from tensorlace.laplace.posterior import Posterior
+from tensorlace.laplace.precision import Moments
+from tensorlace.laplace.prior_groups import LARGEST_PRIOR, SMALLEST_PRIOR
+from tensorlace.networks.cpd import Cores, from_vector, to_vector
+from tensorlace.rows.memory import Rows
+from tensorlace.solvers.solver import Info, State
+
+__all__ = ["Run", "Start", "weights_of"]
+
+Indices = npt.NDArray[np.intp]
+
+FIRST_NOISE_PRECISION, FIRST_PRIOR_PRECISION = 10.0, 1.0
+WARM_UP_STEPS = 10
+LEARNING_SHARE = 0.7
+"""Part of the steps in which precisions may still change; the rest is for the MAP to settle."""
+
+
+@final
+@dataclass(frozen=True)
+class Start:
+    """Where a fit begins.
+
+    Attributes
+    ----------
+    cores : D arrays (R, I_d)
+    beta : float or None
+        Noise precision found on part of the rows.
+    gamma : D arrays (R, I_d) or None
+        Prior precisions found there.
+    """
+
+    cores: Cores
+    beta: float | None = None
+    gamma: Cores | None = None
+
+
+@final
+class Run:
+    """The moving parts of one fit."""
+
+    def __init__(self, rows: Rows, settings: Settings, start: Start) -> None:
+        self.rows, self.settings = rows, settings
+        D = len(rows.bases)
+        sizes = [V.shape[1] for V in start.cores[:D]]
+        self.groups = settings.groups(sizes, settings.rank, len(start.cores) > D)
+        self.state = settings.solver.start(rows, start.cores)
+        # t̂ is for the posterior at the end: directions it calls certain are those that the rows
+        # determine least, and here would count as determined. The full Hessian cannot do without:
+        # its smallest positive eigenvalues are accidents
+        self.truncation = settings.truncation if settings.curvature == Full() else Truncation()
+        self.learning = settings.noise.learns or settings.prior.learns
+        self.learning_budget = max(1, int(LEARNING_SHARE * settings.max_steps))
+        self.steps_until_update = min(WARM_UP_STEPS, self.learning_budget // 2)
+        self.beta = settings.noise.start(FIRST_NOISE_PRECISION)
+        n_groups = len(self.groups.count)
+        self.group_gamma = np.full(n_groups, settings.prior.start(FIRST_PRIOR_PRECISION))
+        if start.beta is not None and start.gamma is not None:
+            self.beta = settings.noise.start(start.beta)
+            if settings.prior.learns:
+                self.group_gamma = self.groups.common(to_vector(start.gamma))
+            self.steps_until_update = min(settings.solver.steps_per_round, self.steps_until_update)
+        self.info = Info(objective=math.inf, gradient=math.inf, rss=math.inf)
+        self.n_steps = 0
+        self.converging = False
+        self.history: list[float] = []
+
+    @property
+    def gamma(self) -> Cores:
+        """Prior precisions in the shape of the cores."""
+        return from_vector(self.group_gamma[self.groups.index], self.state.cores)
+
+    def advance(self) -> bool:
+        """One more step of the solver, after a precision update if one is due; False at the end."""
+        if self.learning and self.n_steps >= self.learning_budget:
+            self.learning = False
+        if self.learning and self.steps_until_update == 0:
+            self.state = self.settings.solver.prepare(self.rows, self.state, self.gamma)
+            self.learning = self.update_precisions() >= self.settings.precision_tol
+            self.steps_until_update = self.settings.solver.steps_per_round
+        arrived = self.info.gradient <= self.settings.tol or self.info.stalled
+        if not self.learning and self.converging and arrived:
+            return False
+        if self.n_steps >= max(self.settings.max_steps, 1):
+            return False
+        self.converging = not self.learning
+        self.state, self.info = self.settings.solver.step(
+            self.rows, self.state, self.beta, self.gamma
+        )
+        self.n_steps += 1
+        self.steps_until_update -= 1
+        self.history.append(self.info.objective)
+        return True
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the next step depends on, as arrays."""
+        cores = {f"core{d}": V for d, V in enumerate(self.state.cores)}
+        anchor = {f"anchor{d}": V for d, V in enumerate(self.state.anchor or ())}
+        counters = [self.n_steps, self.steps_until_update, self.learning, self.converging]
+        return {
+            **cores,
+            **anchor,
+            "counters": np.array(counters, dtype=np.int64),
+            "numbers": np.array([self.state.damping, self.beta]),
+            "info": np.array(astuple(self.info), dtype=np.float64),
+            "group_gamma": self.group_gamma,
+            "history": np.array(self.history),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        D = len(self.state.cores)
+        cores = tuple(saved[f"core{d}"] for d in range(D))
+        anchor = tuple(saved[f"anchor{d}"] for d in range(D)) if "anchor0" in saved else None
+        n_steps, until, learning, converging = (int(k) for k in saved["counters"])
+        self.n_steps, self.steps_until_update = n_steps, until
+        self.learning, self.converging = bool(learning), bool(converging)
+        damping, self.beta = (float(x) for x in saved["numbers"])
+        self.state = State(cores, damping, anchor=anchor)
+        objective, gradient, rss, rcond, stalled = (float(x) for x in saved["info"])
+        self.info = Info(objective, gradient, rss, rcond, bool(stalled))
+        self.group_gamma = saved["group_gamma"]
+        self.history = [float(x) for x in saved["history"]]
+
+    def update_precisions(self) -> float:
+        """One update of β and γ; the largest relative change."""
+        settings, v = self.settings, to_vector(self.state.cores)
+        gamma = self.group_gamma[self.groups.index]
+        curvature, stat = self.evaluate()
+        which = weights_of(self.state.cores, curvature.bayesian_cores(len(self.state.cores)))
+        variances, expected_rss = np.zeros_like(v), math.nan
+        determined = np.zeros_like(v)
+        rough = stat.determined(self.beta, gamma[which]) if settings.rough else None
+        if rough is not None:
+            determined[which] = np.clip(rough, 0.0, 1.0)
+            variances[which] = (1.0 - determined[which]) / gamma[which]
+        else:
+            posterior = stat.posterior(self.beta, gamma[which], self.truncation)
+            variances[which] = posterior.variances()
+            determined = np.clip(1.0 - gamma * variances, 0.0, 1.0)
+            if settings.noise.expects:
+                expected_rss = stat.expected_rss(posterior)
+        free = determined
+        if len(which) < len(v) and settings.prior.learns:
+            # point cores have no posterior of their own: each lends its conditional one
+            free = self.conditional_determined(gamma)
+        moments = Moments(
+            n=self.rows.total_weight,
+            rss=stat.rss,
+            expected_rss=expected_rss,
+            determined=float(determined[which].sum()),
+            count=self.groups.count,
+            square=self.groups.total(v * v),
+            spread=self.groups.total(variances),
+            group_determined=self.groups.total(free),
+        )
+        beta = settings.noise.noise(moments, self.beta)
+        group_gamma = self.group_gamma
+        if settings.prior.learns:
+            alive = np.maximum(moments.group_determined, 1e-3 * moments.count)
+            group_gamma = self.groups.pinned(settings.prior.prior(moments, group_gamma), alive)
+            group_gamma = np.clip(group_gamma, SMALLEST_PRIOR, LARGEST_PRIOR)
+        change = max(
+            abs(math.log(beta / self.beta)),
+            float(np.max(np.abs(np.log(group_gamma / self.group_gamma))))
+            if settings.prior.learns
+            else 0.0,
+        )
+        self.beta, self.group_gamma = beta, group_gamma
+        return change
+
+    def conditional_determined(self, gamma: Array) -> Array:
+        """``1 - Γ_kk Σ_kk`` with each core's posterior given the others."""
+        stat = BlockDiagonal().evaluate(self.rows, self.state.cores, self.state.linear)
+        variances = stat.posterior(self.beta, gamma, Truncation()).variances()
+        return np.clip(1.0 - gamma * variances, 0.0, 1.0)
+
+    def evaluate(self) -> tuple[Curvature, Evaluated]:
+        """Curvature at the present cores; Last without a core gets that of highest evidence."""
+        curvature, cores = self.settings.curvature, self.state.cores
+        if curvature != Last(None):
+            return curvature, curvature.evaluate(self.rows, cores, self.state.linear)
+        gamma = self.group_gamma[self.groups.index]
+        candidates = []
+        for d in range(len(cores)):
+            which = weights_of(cores, (d,))
+            stat = Last(d).evaluate(self.rows, cores, None)
+            posterior = stat.posterior(self.beta, gamma[which], self.truncation)
+            candidates.append((self.evidence(stat, posterior, which), -d, stat))
+        _, d, best = max(candidates, key=lambda c: c[:2])
+        return Last(-d), best
+
+    def evidence(self, stat: Evaluated, posterior: Posterior, which: Indices) -> float:
+        """Laplace evidence of the Bayesian weights."""
+        return log_evidence(
+            self.rows.total_weight,
+            stat.rss,
+            self.beta,
+            to_vector(self.state.cores)[which],
+            self.group_gamma[self.groups.index][which],
+            posterior.logdet,
+            posterior.n_dropped,
+        )
+
+
+def weights_of(cores: Cores, which: Sequence[int]) -> Indices:
+    """Positions in the weight vector of the weights of the cores ``which``."""
+    starts = np.cumsum([0, *(V.size for V in cores)])
+    return np.concatenate([np.arange(starts[d], starts[d + 1]) for d in which])

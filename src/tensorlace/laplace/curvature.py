@@ -1,0 +1,252 @@
+"""The five Hessians of the paper (section 3.2): a sum over rows, and the posterior it gives.
+
+Statistics hold no precision, so that β and Γ may change without a new pass over the rows.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from tensorlace._types import Array
+from tensorlace.laplace.factorisation import Truncation, dense, diagonal, indefinite
+from tensorlace.laplace.posterior import Blocks, LowRank, Posterior
+from tensorlace.linalg.lapack import svd
+from tensorlace.linalg.symmetric import eigen, inverse_root
+from tensorlace.networks.cpd import Cores, environments, factors
+from tensorlace.rows.memory import Block, Rows, Statistic
+from tensorlace.solvers.als import core_system
+from tensorlace.solvers.linearisation import (
+    Linearisation,
+    linearise,
+    residual_curvature,
+    residual_squares,
+)
+
+__all__ = ["GGN", "BlockDiagonal", "Curvature", "Diag", "Evaluated", "Full", "Last"]
+
+
+class Evaluated(ABC):
+    """A curvature summed over the rows at given cores.
+
+    Attributes
+    ----------
+    rss : float
+        Weighted residual sum of squares at the cores.
+    """
+
+    rss: float
+
+    @abstractmethod
+    def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
+        """Posterior of the Bayesian weights for β and prior precisions (P,), eq. (laplace)."""
+
+    def determined(self, beta: float, gamma: Array) -> Array | None:
+        """Shares ``1 - Γ_kk Σ_kk`` (P,) roughly, where that is quicker than a posterior."""
+        return None
+
+    @abstractmethod
+    def expected_rss(self, posterior: Posterior) -> float:
+        """``E‖y - f‖² = rss + tr(A Σ Aᵀ)`` of the linearised model, eq. (noise_precision)."""
+
+
+class Curvature(ABC):
+    """Which approximation of the Hessian is summed."""
+
+    @abstractmethod
+    def bayesian_cores(self, D: int) -> tuple[int, ...]:
+        """Numbers of the cores that have a distribution; the others are points."""
+
+    @abstractmethod
+    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+        """Sum over the rows at ``cores``, where a linearisation ``linear`` may exist already."""
+
+
+@final
+@dataclass(frozen=True)
+class _Joint(Evaluated):
+    """``H = β (AᵀA + E) + Γ`` over all weights; ``E`` is the residual part of the full Hessian."""
+
+    linear: Linearisation
+    E: Array | None
+
+    @property
+    def rss(self) -> float:  # type: ignore[override]
+        """Weighted residual sum of squares."""
+        return self.linear.rss
+
+    def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
+        """Low rank if there are fewer rows than weights, else dense."""
+        if self.E is not None:
+            H = beta * (self.linear.dense_gram() + self.E) + np.diag(gamma)
+            return indefinite(H, truncation)
+        J = self.linear.rows
+        if J is None or truncation.threshold is not None or not np.all(gamma > 0):
+            return dense(self.linear.dense_gram(), beta, gamma, truncation)
+        s = 1.0 / np.sqrt(gamma)
+        U, sigma, _ = svd(np.sqrt(beta) * s[:, None] * J)
+        return LowRank.of(s, U, 1.0 / (1.0 + sigma**2))
+
+    def determined(self, beta: float, gamma: Array) -> Array | None:
+        """``diag(Bᵀ (I + B Bᵀ)⁻¹ B)`` of the whitened Jacobian, if rows are fewer than weights."""
+        if self.linear.rows is None or self.E is not None or not np.all(gamma > 0):
+            return None
+        B = self.linear.rows * np.sqrt(beta / gamma)[:, None]  # (P, N)
+        K = B.T @ B
+        K[np.diag_indices_from(K)] += 1.0
+        root = inverse_root(K)
+        if root is None:
+            return None
+        T = B @ root[0]
+        return np.einsum("pn,pn->p", T, T)
+
+    def expected_rss(self, posterior: Posterior) -> float:
+        """``rss + tr(A Σ Aᵀ)``."""
+        if self.linear.rows is not None:
+            return self.rss + float(posterior.quad(self.linear.rows).sum())
+        G = self.linear.dense_gram()
+        return self.rss + float(np.einsum("pq,qp->", G, posterior.solve(np.eye(len(G)))))
+
+
+@final
+@dataclass(frozen=True)
+class _Grams(Evaluated):
+    """One Gram matrix per Bayesian core, the cores independent of each other."""
+
+    grams: tuple[Array, ...]
+    rss: float
+
+    def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
+        """A dense posterior per core; a relative t̂ refers to the largest eigenvalue of all."""
+        parts = np.split(gamma, np.cumsum([len(G) for G in self.grams])[:-1])
+        largest = None
+        if truncation.relative and len(parts) > 1:
+            largest = max(
+                float(eigen(beta * G + np.diag(g))[0].max(initial=0.0))
+                for G, g in zip(self.grams, parts, strict=True)
+            )
+        posteriors = tuple(
+            dense(G, beta, g, truncation, largest) for G, g in zip(self.grams, parts, strict=True)
+        )
+        return posteriors[0] if len(posteriors) == 1 else Blocks(posteriors)
+
+    def expected_rss(self, posterior: Posterior) -> float:
+        """``rss + Σ_d tr(G_d Σ_d)``."""
+        parts = posterior.parts if isinstance(posterior, Blocks) else (posterior,)
+        return self.rss + sum(
+            float(np.einsum("pq,qp->", G, p.solve(np.eye(len(G)))))
+            for G, p in zip(self.grams, parts, strict=True)
+        )
+
+
+@final
+@dataclass(frozen=True)
+class _Squares(Evaluated):
+    """The diagonal of ``AᵀA``."""
+
+    squares: Array
+    rss: float
+
+    def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
+        """Independent weights; the eigenvalues are the diagonal itself."""
+        return diagonal(beta * self.squares + gamma, truncation)
+
+    def expected_rss(self, posterior: Posterior) -> float:
+        """``rss + Σ_k (AᵀA)_kk Σ_kk``."""
+        return self.rss + float(self.squares @ posterior.variances())
+
+
+@final
+@dataclass(frozen=True)
+class GGN(Curvature):
+    """Generalised Gauss-Newton, ``H = β AᵀA + Γ``, eq. (ggn_hess)."""
+
+    def bayesian_cores(self, D: int) -> tuple[int, ...]:
+        """All."""
+        return tuple(range(D))
+
+    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+        """``AᵀA`` over the rows."""
+        return _Joint(linear or linearise(rows, cores), None)
+
+
+@final
+@dataclass(frozen=True)
+class Full(Curvature):
+    """The Hessian itself of theorem (full_hess): GGN plus a residual term between columns."""
+
+    def bayesian_cores(self, D: int) -> tuple[int, ...]:
+        """All."""
+        return tuple(range(D))
+
+    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+        """``AᵀA`` and the residual term."""
+        return _Joint(linear or linearise(rows, cores), residual_curvature(rows, cores))
+
+
+@final
+@dataclass(frozen=True)
+class BlockDiagonal(Curvature):
+    """One block per core, ``H^(d) = β A^(d)ᵀA^(d) + Γ`` (section 3.2, Block)."""
+
+    def bayesian_cores(self, D: int) -> tuple[int, ...]:
+        """All."""
+        return tuple(range(D))
+
+    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+        """All D Gram matrices."""
+        systems = [core_system(rows, cores, d) for d in range(len(cores))]
+        return _Grams(tuple(s.gram for s in systems), systems[0].rss)
+
+
+@final
+@dataclass(frozen=True)
+class Diag(Curvature):
+    """Independent weights, ``H = diag(β (A ∘ A)ᵀ1 + γ)`` (section 3.2, Diagonal)."""
+
+    def bayesian_cores(self, D: int) -> tuple[int, ...]:
+        """All."""
+        return tuple(range(D))
+
+    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+        """Sums of squared Jacobian entries, O(N·D·I·R)."""
+
+        def kernel(block: Block) -> Statistic:
+            phi = block.features()
+            Z = environments(factors(cores, phi))
+            squares = [(z * z) @ block.weighted(p * p).T for z, p in zip(Z, phi, strict=True)]
+            if len(cores) > len(phi):
+                squares.append(np.concatenate([block.weighted(p * p).sum(axis=1) for p in phi]))
+            return tuple(squares)
+
+        squares = rows.reduce(kernel)
+        return _Squares(np.concatenate([s.ravel() for s in squares]), residual_squares(rows, cores))
+
+
+@final
+@dataclass(frozen=True)
+class Last(Curvature):
+    """One Bayesian core, the others points, eq. (eq_last_core).
+
+    Attributes
+    ----------
+    core : int or None
+        Number of the core (negative from the end; -1 is the paper's). None: not chosen yet.
+    """
+
+    core: int | None = None
+
+    def bayesian_cores(self, D: int) -> tuple[int, ...]:
+        """The chosen core."""
+        return (self._chosen(D),)
+
+    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+        """The Gram matrix of the chosen core."""
+        system = core_system(rows, cores, self._chosen(len(cores)))
+        return _Grams((system.gram,), system.rss)
+
+    def _chosen(self, D: int) -> int:
+        if self.core is None:
+            raise ValueError("Last has no core yet: choose one by evidence first")
+        return range(D)[self.core]

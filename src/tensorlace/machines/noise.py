@@ -1,0 +1,141 @@
+"""Noise that fits: constant or varying with x, with light or heavy tails.
+
+The members of a mixture agree on a noise level each; what they leave unsaid is said here once for
+all of them: a factor on their noise, a second network for the logarithm of its variance, and
+Student's t in place of the normal. Student's t is a normal whose variance is random, so a few
+normals with the right variances make it up, and every prediction stays a mixture of normals.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import final
+
+import numpy as np
+from scipy.special import gammainc, gammaincinv
+
+from tensorlace._types import Array
+from tensorlace.machines.machine import KernelMachine
+from tensorlace.predictive.distributions import Distribution, Mixture
+
+__all__ = ["GAUSSIAN", "KINDS", "Noise", "scales", "with_noise"]
+
+KINDS = ("gaussian", "student", "varying", "varying_student")
+"""What `Noise.kind` may be."""
+
+LARGEST_LOG = 6.0
+"""Most that the logarithm of a noise variance may differ from its average."""
+
+_EDGES = np.array([0.0, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.06, 0.15, 0.3, 0.5, 0.7, 0.87, 1.0])
+"""Cuts of the distribution of the random precision, finer where it is small: in the tails."""
+
+
+@lru_cache(maxsize=64)
+def scales(degrees: float) -> tuple[Array, Array]:
+    """Weights and standard deviations (k,) of normals that make up Student's t.
+
+    The precision of its normals is Gamma(ν/2, ν/2). Each of the k cells of that distribution lends
+    its probability and its mean variance, so that the variance ν / (ν - 2) is exact.
+
+    Parameters
+    ----------
+    degrees : float
+        ν > 2; infinity is the normal.
+
+    Examples
+    --------
+    >>> weights, stds = scales(4.0)
+    >>> round(float(weights @ stds**2), 12)
+    2.0
+    """
+    if np.isinf(degrees):
+        return np.ones(1), np.ones(1)
+    half = 0.5 * degrees
+    cuts = gammaincinv(half, _EDGES)
+    weights = np.diff(_EDGES)
+    # ∫ τ⁻¹ Gamma(τ; k, k) over a cell is k / (k - 1) times a Gamma(k - 1) probability
+    part = np.diff(gammainc(half - 1.0, cuts)) * half / (half - 1.0)
+    return weights, np.sqrt(part / weights)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """How the noise of a mixture's members is to be changed.
+
+    Attributes
+    ----------
+    factor : float
+        On the noise standard deviation of every member.
+    degrees : float
+        Degrees of freedom of Student's t, infinity for the normal.
+    strength : float
+        Of the variation with x: 0 is none, 1 what ``machines`` say.
+    machines : tuple of KernelMachine
+        Each predicts the logarithm of the squared noise, up to a constant; they are averaged.
+    level : float
+        Average of their predictions over the training rows.
+    shrink : float
+        On the whole standard deviation of every member, noise or not: see `search`.
+    """
+
+    factor: float = 1.0
+    degrees: float = np.inf
+    strength: float = 0.0
+    machines: tuple[KernelMachine, ...] = ()
+    level: float = 0.0
+    shrink: float = 1.0
+
+    @property
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        return KINDS[2 * (self.strength > 0.0) + np.isfinite(self.degrees)]
+
+    @property
+    def trivial(self) -> bool:
+        """Whether it changes nothing."""
+        return self.factor == self.shrink == 1.0 and self.kind == KINDS[0]
+
+    @property
+    def variance_factor(self) -> float:
+        """By which it changes the noise variance of a row of average noise."""
+        weights, stds = scales(self.degrees)
+        return (self.shrink * self.factor) ** 2 * float(weights @ stds**2)
+
+    def log_variance(self, X: Array, threads: int = 1) -> Array:
+        """Logarithm of the noise variance (n,) in units of its average."""
+        if self.strength == 0.0:
+            return np.zeros(len(X))
+        h = np.mean([machine.mean(X, threads) for machine in self.machines], axis=0)
+        return np.clip(self.strength * (h - self.level), -LARGEST_LOG, LARGEST_LOG)
+
+
+GAUSSIAN = Noise()
+"""The members' own."""
+
+
+def with_noise(dist: Distribution, noise: Noise, log_variance: Array) -> Distribution:
+    """``dist`` with its aleatoric part changed, and all of it shrunk if the noise says so.
+
+    Parameters
+    ----------
+    dist : Normal or Mixture of n rows
+    noise : Noise
+    log_variance : (n,) array
+        See `Noise.log_variance`.
+    """
+    a = dist.aleatoric_stds * (noise.shrink * noise.factor * np.exp(0.5 * log_variance))
+    shares, stds = scales(noise.degrees)
+    if len(shares) == 1:
+        return _mixture([a], dist, [1.0], noise.shrink)
+    return _mixture([a * std for std in stds], dist, shares, noise.shrink)
+
+
+def _mixture(
+    noises: Sequence[Array], dist: Distribution, shares: Sequence[float] | Array, shrink: float
+) -> Distribution:
+    """Mixture with one copy of ``dist`` for each of the aleatoric parts ``noises``."""
+    k = len(noises)
+    weights = np.concatenate([share * dist.weights for share in shares])
+    means, e = np.tile(dist.means, (k, 1)), np.tile(shrink * dist.epistemic_stds, (k, 1))
+    return Mixture(means, e, np.concatenate(noises), weights)

@@ -1,0 +1,227 @@
+"""Pruning: what the evidence has switched off is taken out of a fitted machine.
+
+Prior precisions of single terms, orders or columns run to infinity where the rows want none of
+their weights. Those weights still cost time in every prediction. Here rank-one terms and basis
+functions go whose largest effect on the response, and on its standard deviation, is nothing beside
+the noise. The posterior of the rest is the marginal one: rows of the covariance are left out, not
+of the precision.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import qr, svd, svdvals
+
+from tensorlace._types import Array
+from tensorlace.columns.bases import Basis, Indicator, Levels, Missing, Subset
+from tensorlace.columns.columns import Column, Columns
+from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tensorlace.laplace.prior_groups import LARGEST_PRIOR
+from tensorlace.machines.machine import KernelMachine
+from tensorlace.networks.cpd import Cores, environments
+
+__all__ = ["NEGLIGIBLE", "effects_of_functions", "effects_of_terms", "marginal", "prune"]
+
+NEGLIGIBLE = 1e-4
+"""Change of the response, and of its standard deviation, that all removals together may make
+anywhere in the range of the training rows, in units of the noise standard deviation."""
+
+SWITCHED_OFF = 1e-3
+"""Weight of the standard deviation of weights whose prior precision is the largest there is: it is
+an effect of that bound, the evidence wants none of it."""
+
+_GRID = 129
+
+
+def prune(machine: KernelMachine, negligible: float = NEGLIGIBLE) -> KernelMachine:
+    """A smaller machine that predicts the same.
+
+    Parameters
+    ----------
+    machine : KernelMachine
+    negligible : float
+        See `NEGLIGIBLE`.
+
+    Returns
+    -------
+    KernelMachine
+        At least one term, if there was any, and one function per column remain.
+    """
+    budget = negligible * machine.noise_std
+    terms = effects_of_terms(machine)
+    alive = _kept(terms, 0.5 * budget)
+    functions = effects_of_functions(machine, alive)
+    flat = _kept(np.concatenate(functions), 0.5 * budget)
+    kept = np.split(flat, np.cumsum([len(e) for e in functions])[:-1])
+    for d, (mask, effect) in enumerate(zip(kept, functions, strict=True)):
+        if not mask.any():
+            kept[d] = effect == effect.max()
+    if alive.all() and all(mask.all() for mask in kept):
+        return machine
+    return _reduced(machine, alive, kept)
+
+
+def effects_of_terms(machine: KernelMachine) -> Array:
+    """Bound (R,) of the effect of each rank-one term, in units of the standardised target.
+
+    By the triangle inequality ``|f_r| + (g_rᵀ Σ_rr g_r)^½ ≤ Π_d M_rd + Σ_d Π_{e≠d} M_re s_rd``,
+    with the largest value ``M_rd`` of a factor and ``s_rd`` of its standard deviation.
+    """
+    largest, spread = _largest(machine)
+    Z = environments(largest)
+    total = largest[0] * Z[0]
+    for z, s in zip(Z, spread, strict=True):
+        total = total + z * s.sum(axis=1)[:, None]
+    out: Array = total[:, 0]
+    return out
+
+
+def effects_of_functions(machine: KernelMachine, alive: npt.NDArray[np.bool_]) -> list[Array]:
+    """Bounds (I_d,) of the effect of each function of each column, through the terms ``alive``."""
+    largest, spread = _largest(machine)
+    Z = environments(largest)
+    tops, D = _tops(machine.columns), len(machine.columns.columns)
+    out = []
+    for d, (V, top) in enumerate(zip(machine.fit.cores[:D], tops, strict=True)):
+        out.append(((np.abs(V) * top + spread[d]) * Z[d])[alive].sum(axis=0))
+    if len(machine.fit.cores) > D:
+        ends = np.cumsum([len(top) for top in tops])[:-1]
+        std = _stds(machine)[-1]
+        own = np.split((np.abs(machine.fit.cores[-1]) + std)[0], ends)
+        out = [effect + a * top for effect, a, top in zip(out, own, tops, strict=True)]
+    return out
+
+
+def _kept(effects: Array, budget: float) -> npt.NDArray[np.bool_]:
+    """All but the smallest, which together stay within the budget."""
+    order = np.argsort(effects, kind="stable")
+    mask = np.ones(len(effects), dtype=np.bool_)
+    mask[order[np.cumsum(effects[order]) <= budget]] = False
+    if not mask.any():
+        mask[order[-1:]] = True
+    return mask
+
+
+def _largest(machine: KernelMachine) -> tuple[list[Array], list[Array]]:
+    """Largest value (R, 1) of each factor, and std times largest function (R, I) of its weights."""
+    columns, cores = machine.columns.columns, machine.fit.cores
+    values = [_functions(column) for column in columns]
+    largest = [np.abs(V @ p).max(axis=1)[:, None] for V, p in zip(cores, values, strict=False)]
+    stds = _stds(machine)
+    return largest, [s * np.abs(p).max(axis=1) for s, p in zip(stds, values, strict=False)]
+
+
+def _tops(columns: Columns) -> list[Array]:
+    return [np.abs(_functions(column)).max(axis=1) for column in columns.columns]
+
+
+def _stds(machine: KernelMachine) -> list[Array]:
+    """Posterior standard deviations in the shape of the cores; a point core has none."""
+    fit = machine.fit
+    out = [np.zeros_like(V) for V in fit.cores]
+    std, start = np.sqrt(fit.posterior.variances()), 0
+    for d in fit.bayesian_cores:
+        stop = start + out[d].size
+        capped = np.where(fit.gamma[d] >= 0.5 * LARGEST_PRIOR, SWITCHED_OFF, 1.0)
+        out[d] = capped * std[start:stop].reshape(out[d].shape)
+        start = stop
+    return out
+
+
+def _functions(column: Column) -> Array:
+    """Functions of a column (I, n) at values all over the range of its training rows."""
+    return column.phi(_variables(column, column.basis))
+
+
+def _variables(column: Column, basis: Basis) -> Array:
+    if isinstance(basis, Subset):
+        return _variables(column, basis.base)
+    if isinstance(basis, Missing):
+        return np.append(_variables(column, basis.base), np.nan)
+    if isinstance(basis, Levels | Indicator):
+        return np.arange(-1.0, basis.n)
+    low, high = basis.interval or (-1.0, 1.0)
+    if not column.warp.interval:
+        frame = getattr(column.warp, "frame", None)
+        ends = np.array([low, high]) if frame is None else np.array([frame.low, frame.high])
+        low, high = column.variable(ends)
+    return np.linspace(low, high, _GRID)
+
+
+def _reduced(
+    machine: KernelMachine, alive: npt.NDArray[np.bool_], kept: Sequence[npt.NDArray[np.bool_]]
+) -> KernelMachine:
+    """Take out terms and functions."""
+    fit, D = machine.fit, len(kept)
+    masks = [(alive, mask) for mask in kept]
+    if len(fit.cores) > D:
+        masks.append((np.ones(1, dtype=np.bool_), np.concatenate(kept)))
+    which = np.concatenate([np.outer(*masks[d]).ravel() for d in fit.bayesian_cores])
+    columns = tuple(
+        replace(c, basis=Subset.of(c.basis, tuple(np.flatnonzero(mask).tolist())))
+        for c, mask in zip(machine.columns.columns, kept, strict=True)
+    )
+    cores = _cut(fit.cores, masks)
+    terms = np.append(alive, True) if len(fit.cores) > D else alive
+    return replace(
+        machine,
+        columns=replace(machine.columns, columns=columns),
+        fit=replace(
+            fit,
+            cores=cores,
+            gamma=_cut(fit.gamma, masks),
+            posterior=marginal(
+                fit.posterior, which, [fit.cores[d].size for d in fit.bayesian_cores]
+            ),
+        ),
+        # what a value never seen may do was learned from all functions, those gone included
+        unseen=tuple(v[terms] for v in machine.unseen_variances),
+        n_pruned=machine.n_pruned + sum(V.size for V in fit.cores) - sum(V.size for V in cores),
+    )
+
+
+def _cut(
+    cores: Cores, masks: Sequence[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]
+) -> Cores:
+    """Terms and functions of each core that stay."""
+    return tuple(
+        np.ascontiguousarray(V[np.ix_(*mask)]) for V, mask in zip(cores, masks, strict=True)
+    )
+
+
+def marginal(
+    posterior: Posterior, which: npt.NDArray[np.bool_], sizes: Sequence[int] = ()
+) -> Posterior:
+    """Marginal posterior of the weights ``which`` (P,).
+
+    Parameters
+    ----------
+    posterior : Posterior
+    which : (P,) bool array
+    sizes : sequence of int
+        Weights of each part, where parts are independent.
+    """
+    if isinstance(posterior, Blocks):
+        masks = np.split(which, np.cumsum(sizes)[:-1])
+        return Blocks(tuple(marginal(p, m) for p, m in zip(posterior.parts, masks, strict=True)))
+    if isinstance(posterior, Diagonal):
+        return Diagonal(posterior.variance[which], posterior.n_dropped)
+    if isinstance(posterior, LowRank):
+        if posterior.c.size == 0:  # the prior, for all that the rows say
+            return replace(posterior, scale=posterior.scale[which], U=posterior.U[which])
+        # the span of some rows of U: its singular values say how far the data reach into it
+        B = posterior.U[which] * np.sqrt(1.0 - posterior.c)
+        U, s, _ = svd(B, full_matrices=False, check_finite=False)
+        c = np.maximum(1.0 - s**2, posterior.c.min())
+        return LowRank.of(posterior.scale[which], U, c, posterior.n_dropped)
+    assert isinstance(posterior, Root)
+    W = posterior.W[which]
+    (R,) = qr(W.T, mode="r", check_finite=False)  # W Wᵀ = Rᵀ R
+    R = R[: min(R.shape)]
+    sizes_ = np.abs(np.diagonal(R)) if R.shape[0] == R.shape[1] else svdvals(R)
+    sizes_ = sizes_[sizes_ > 0]
+    return Root(
+        np.ascontiguousarray(R.T), -2.0 * float(np.sum(np.log(sizes_))), posterior.n_dropped
+    )

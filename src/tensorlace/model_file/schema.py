@@ -1,0 +1,218 @@
+"""What a model file may hold: known classes, known attributes, and what must fit together.
+
+A new frozen dataclass inside a fitted model is one more entry of `CLASSES`; a new attribute of the
+estimator is one more entry of `ATTRIBUTES`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tensorlace import kinds
+from tensorlace._types import Array
+from tensorlace.columns import bases, warps
+from tensorlace.columns.columns import Column, Columns
+from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, NumberCodes
+from tensorlace.columns.rotation import Rotation
+from tensorlace.columns.summaries import Frame
+from tensorlace.errors import ModelFileError
+from tensorlace.estimators.regressor import TNKMRegressor
+from tensorlace.estimators.tables import column_names
+from tensorlace.kinds import Kind
+from tensorlace.laplace import posterior
+from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
+from tensorlace.machines.fitted import Fitted
+from tensorlace.machines.machine import KernelMachine
+from tensorlace.machines.noise import Noise
+from tensorlace.model_file.type_check import conforms
+from tensorlace.predictive.checks import Check
+from tensorlace.predictive.conformal import Calibration
+from tensorlace.sources.reference_rows import Background
+
+__all__ = ["CLASSES", "ESTIMATORS", "attributes", "check_model", "estimator_class"]
+
+ESTIMATORS = ("TNKMRegressor", "TNKMRegressorCV")
+"""Estimators that files know."""
+
+CLASSES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        *(kinds.Numeric, kinds.Categorical, kinds.Periodic, kinds.Datetime, kinds.Ordinal),
+        *(Encoding, NumberCodes, LevelCodes, DayCodes),
+        *(warps.Standardise, warps.MinMax, warps.Quantile, warps.Mixed),
+        *(warps.Codes, warps.Cyclic, warps.Identity, Frame),
+        *(bases.UnitPolynomial, bases.Polynomial, bases.Chebyshev, bases.Legendre),
+        *(bases.Cosine, bases.Sine, bases.Fourier, bases.BSpline),
+        *(bases.Indicator, bases.Levels, bases.Missing, bases.Subset),
+        *(Column, Columns, Rotation),
+        *(GGN, Full, BlockDiagonal, Diag, Last),
+        *(posterior.Root, posterior.LowRank, posterior.Blocks, posterior.Diagonal),
+        *(Fitted, KernelMachine, Noise, Check, Calibration, Background),
+    )
+}
+"""Dataclasses by the name they have in files."""
+
+ATTRIBUTES: dict[str, Any] = {
+    "n_features_in_": int,
+    "feature_names_in_": np.ndarray,
+    "kinds_": dict[str, Kind],
+    "machines_": tuple[KernelMachine, ...],
+    "weights_": Array,
+    "noise_": Noise,
+    "noise_results_": Any,
+    "check_": Check | None,
+    "calibration_": Calibration | None,
+    "search_results_": Any,
+    "log_evidence_": float,
+    "noise_precision_": float,
+    "n_rows_": int,
+    "n_iter_": int,
+    "n_dropped_": int,
+    "n_pruned_": int,
+    "_encoding": Encoding,
+    "_draw_seed": int,
+    "_sharp": bool,
+    "_background": Background | None,
+    "_relevance": Array | None,
+}
+"""Attributes of a fitted estimator and their types."""
+
+CHOSEN: dict[str, Any] = {
+    "cv_results_": dict[str, Any],
+    "best_index_": int,
+    "best_params_": dict[str, Any],
+    "best_score_": float,
+    "best_estimator_": TNKMRegressor,
+}
+"""More of them, where one model was chosen by cross-validation."""
+
+OPTIONAL = frozenset({"feature_names_in_"})
+"""Attributes that some fitted estimators do not have."""
+
+
+def estimator_class(name: str) -> type[Any] | None:
+    """Class of an estimator; None if there is none of that name."""
+    if name == "TNKMRegressor":
+        return TNKMRegressor
+    if name == "TNKMRegressorCV":
+        from tensorlace.estimators.regressor_cv import TNKMRegressorCV  # takes long
+
+        return TNKMRegressorCV
+    return None
+
+
+def attributes(cls: type[Any]) -> dict[str, Any]:
+    """Attributes that a fitted estimator of a class has, and their types."""
+    return ATTRIBUTES if cls is TNKMRegressor else {**ATTRIBUTES, **CHOSEN}
+
+
+def check_model(model: Any) -> None:
+    """Refuse a fitted estimator whose parts do not fit together.
+
+    Raises
+    ------
+    ModelFileError
+        Naming the first attribute whose type or size is wrong.
+    """
+    for name, hint in attributes(type(model)).items():
+        if hasattr(model, name) and not conforms(getattr(model, name), hint):
+            raise ModelFileError(f"{name} is of the wrong type: {type(getattr(model, name))}")
+    for what, fits in _facts(model):
+        if not fits:
+            raise ModelFileError(f"{what} does not fit the rest of the model: the file is wrong")
+
+
+def _facts(model: Any) -> Iterator[tuple[str, Any]]:
+    """What must hold for every model, each as soon as all before it do."""
+    D, machines = model.n_features_in_, model.machines_
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        yield "feature_names_in_", names.shape == (D,) and all(type(n) is str for n in names)
+    yield "kinds_", tuple(model.kinds_) == column_names(model, D)
+    yield "_encoding", len(model._encoding.kinds) == len(model._encoding.codes) == D
+    for d, code in enumerate(model._encoding.codes):
+        if isinstance(code, LevelCodes):
+            places = sorted(code.numbers.values())
+            yield f"_encoding.codes.{d}", places == list(range(len(places)))
+    weights = model.weights_
+    yield "weights_", len(machines) > 0 and weights.shape == (len(machines),)
+    yield "weights_", np.all(weights >= 0.0) and abs(weights.sum() - 1.0) < 1e-9
+    noise, rows = model.noise_, model._background
+    yield "noise_", noise.factor > 0.0 and noise.degrees > 2.0 and noise.shrink > 0.0
+    yield "noise_", noise.strength == 0.0 or len(noise.machines) > 0
+    for what, of in (("machines_", machines), ("noise_.machines", noise.machines)):
+        for k, machine in enumerate(of):
+            for part, fits in _machine_facts(machine, D):
+                yield f"{what}.{k}.{part}", fits
+    if rows is not None:
+        n = len(rows.weight)
+        yield "_background", rows.X.shape == (n, D) and rows.weight.shape == (n,)
+    yield "_relevance", model._relevance is None or model._relevance.shape == (D,)
+    found = model.calibration_
+    if found is not None:
+        k = found.z.size
+        yield "calibration_", found.z.shape == found.below.shape == found.upto.shape == (k,)
+        yield "calibration_", k > 0 and found.n_rows > 0.0
+    if type(model) is not TNKMRegressor:
+        yield "best_index_", 0 <= model.best_index_ < len(model.cv_results_.get("params", ()))
+
+
+def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str, Any]]:
+    columns, fit = machine.columns, machine.fit
+    rotation, D = columns.rotation, len(columns.columns)
+    if rotation is not None:
+        both = np.concatenate([rotation.which.ravel(), rotation.others.ravel()])
+        K = len(rotation.which)
+        yield "columns.rotation", sorted(both.tolist()) == list(range(n_columns))
+        yield "columns.rotation", rotation.mean.shape == (K,) and rotation.matrix.ndim == 2
+        yield "columns.rotation", rotation.matrix.shape[0] == K
+        yield "columns", rotation.matrix.shape[1] + len(rotation.others) == D
+    yield "columns", D > 0 and columns.n_columns == n_columns
+    for d, column in enumerate(columns.columns):
+        yield f"columns.columns.{d}", all(_warp_facts(column.warp))
+    yield "target", machine.target.spread > 0.0
+    yield "fit.cores", len(fit.cores) in (D, D + 1) and fit.cores[0].ndim == 2
+    sizes, R = columns.sizes, len(fit.cores[0])
+    shapes = [(R, n) for n in sizes] + [(1, sum(sizes))] * (len(fit.cores) - D)
+    yield "fit.cores", (R > 0 or len(fit.cores) > D) and [V.shape for V in fit.cores] == shapes
+    yield "fit.gamma", [g.shape for g in fit.gamma] == shapes
+    yield "fit.beta", fit.beta > 0.0
+    core = fit.curvature.core if isinstance(fit.curvature, Last) else 0
+    yield "fit.curvature", core is not None and 0 <= core < D
+    n_weights = [fit.cores[d].size for d in fit.bayesian_cores]
+    parts: tuple[posterior.Posterior, ...] = (fit.posterior,)
+    if isinstance(fit.posterior, posterior.Blocks):
+        parts = fit.posterior.parts
+        yield "fit.posterior.parts", len(parts) == len(n_weights)
+    else:
+        n_weights = [sum(n_weights)]
+    for k, (part, P) in enumerate(zip(parts, n_weights, strict=True)):
+        yield f"fit.posterior, part {k},", _part_fits(part, P)
+
+
+def _warp_facts(warp: warps.Warp) -> Iterator[Any]:
+    frame = getattr(warp, "frame", None)
+    if frame is not None:
+        yield frame.low <= frame.high and 0.0 <= frame.width < 1.0
+        yield abs(frame.exponent) < 2200  # as far as two floats can be apart
+    if isinstance(warp, warps.Mixed):
+        warp = warp.quantile
+    if isinstance(warp, warps.Quantile):
+        K = warp.knots.size
+        yield K > 0 and warp.knots.shape == warp.heights.shape == (K,)
+        yield np.all(np.diff(warp.knots) > 0.0) and np.all(np.diff(warp.heights) >= 0.0)
+        yield warp.knots[0] >= 0.0 and warp.knots[-1] < 1.0
+        yield warp.heights[0] >= 0.0 and warp.heights[-1] <= 1.0
+    if isinstance(warp, warps.Codes):
+        yield warp.values.ndim == 1 and np.all(np.diff(warp.values) > 0.0)
+
+
+def _part_fits(part: posterior.Posterior, P: int) -> Any:
+    """Whether the arrays of a posterior that has no parts are those of P weights."""
+    if isinstance(part, posterior.Root):
+        return part.W.ndim == 2 and part.W.shape[0] == P and np.all(np.isfinite(part.W))
+    if isinstance(part, posterior.LowRank):
+        k = part.c.size
+        return part.scale.shape == (P,) and part.U.shape == (P, k) and part.c.shape == (k,)
+    return isinstance(part, posterior.Diagonal) and part.variance.shape == (P,)

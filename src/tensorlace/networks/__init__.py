@@ -1,0 +1,3 @@
+"""The tensor network and its arithmetic on a block of rows."""
+
+__all__: list[str] = []

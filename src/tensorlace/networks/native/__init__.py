@@ -1,0 +1,6 @@
+"""The arithmetic of a block and of a whole network in C."""
+
+from tensorlace.networks.native.engine import CompiledEngine
+from tensorlace.networks.native.library import build
+
+__all__ = ["CompiledEngine", "build"]

@@ -1,0 +1,109 @@
+"""Which of many fitted models to mix, by how well the mixture predicts rows they have not seen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tensorlace._types import Array
+from tensorlace.machines.ensemble import SHARPNESS, blend
+from tensorlace.predictive.distributions import Distribution, Mixture
+
+__all__ = ["Unseen", "greedy", "shares"]
+
+_WRONG = 2.0
+"""A member whose log score is worse by one on average counts less by a factor of exp(-2)."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """What K models say of n rows that they were not fitted to, in units of y.
+
+    Attributes
+    ----------
+    means, epistemic, aleatoric : (K, n) arrays
+    """
+
+    means: Array
+    epistemic: Array
+    aleatoric: Array
+
+    @classmethod
+    def of(cls, dists: Sequence[Distribution]) -> Self:
+        """From one Normal per model."""
+        parts = ("means", "epistemic_stds", "aleatoric_stds")
+        return cls(*(np.concatenate([getattr(d, part) for d in dists]) for part in parts))
+
+    @property
+    def log_std(self) -> Array:
+        """Logarithm of the total standard deviation (K, n)."""
+        return np.log(np.hypot(self.epistemic, self.aleatoric))
+
+    def log_density(self, y: Array) -> Array:
+        """Of the targets ``y`` (n,): (K, n)."""
+        z = (y - self.means) / np.hypot(self.epistemic, self.aleatoric)
+        return np.asarray(-0.5 * z * z - self.log_std - 0.5 * np.log(2.0 * np.pi))
+
+    def __getitem__(self, part: Any) -> "Unseen":
+        """Some of the models, or of the rows."""
+        return Unseen(self.means[part], self.epistemic[part], self.aleatoric[part])
+
+    def mixture(self, weights: Array) -> Mixture:
+        """Their blend with overall weights (K,)."""
+        by_row = blend(weights, self.log_std)
+        return Mixture(self.means, self.epistemic, self.aleatoric, by_row)
+
+
+def greedy(unseen: Unseen, y: Array, weight: Array | None, n_members: int) -> Array:
+    """Members of a blend picked one by one, the same one more than once if it helps.
+
+    Parameters
+    ----------
+    unseen : Unseen of K models and n rows
+    y : (n,) array
+    weight : (n,) array or None
+        Repetitions of the rows.
+    n_members : int
+        Picks.
+
+    Returns
+    -------
+    (K,) array
+        How often each was picked.
+
+    Examples
+    --------
+    >>> means, ones = np.array([[0.0, 5.0], [5.0, 0.0], [4.0, 4.0]]), np.ones((3, 2))
+    >>> u = Unseen(means, 0.0 * ones, ones)
+    >>> greedy(u, np.zeros(2), None, 2)
+    array([1., 1., 0.])
+    """
+    w = np.ones(y.size) if weight is None else weight
+    share = -SHARPNESS * unseen.log_std
+    density = unseen.log_density(y) + share
+    counts = np.zeros(len(share))
+    above = below = np.full(y.size, -np.inf)
+    for _ in range(n_members):
+        up, down = np.logaddexp(above, density), np.logaddexp(below, share)
+        best = int(np.argmax((up - down) @ w))
+        counts[best] += 1
+        above, below = up[best], down[best]
+    return counts
+
+
+def shares(unseen: Unseen, y: Array, weight: Array | None, n_members: int) -> tuple[Array, Array]:
+    """Two ways to weigh K models, each (K,) of sum one: picked by `greedy`, and all of them.
+
+    Of all, those that are plainly wrong count little.
+
+    >>> u = Unseen(np.array([[0.0, 0.0], [3.0, 3.0]]), np.zeros((2, 2)), np.ones((2, 2)))
+    >>> [w.round(4).tolist() for w in shares(u, np.zeros(2), None, 4)]
+    [[1.0, 0.0], [0.9999, 0.0001]]
+    """
+    picks = greedy(unseen, y, weight, n_members)
+    score = np.average(unseen.log_density(y), axis=1, weights=weight)
+    equal = np.exp(_WRONG * (score - score.max()))
+    return picks / picks.sum(), equal / equal.sum()

@@ -1,0 +1,80 @@
+"""What a MAP solver is: a step from state to state that returns what it saw."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+from tensorlace.networks.cpd import Cores
+from tensorlace.rows.memory import Rows
+from tensorlace.solvers.linearisation import Linearisation
+
+__all__ = ["Info", "Solver", "State"]
+
+
+@final
+@dataclass(frozen=True)
+class State:
+    """Where a solver stands: the cores and what Gauss-Newton carries along.
+
+    Attributes
+    ----------
+    cores : D arrays (R, I_d)
+    damping : float
+        Levenberg-Marquardt damping.
+    linear : Linearisation or None
+        The model linearised at ``cores``, if somebody needed it already.
+    anchor : D arrays (R, I_d) or None
+        Where the curvature was summed that steps are preconditioned with.
+    memo : object
+        Sums that a solver keeps for itself. Without it they are summed again, to the same bits.
+    """
+
+    cores: Cores
+    damping: float = 0.0
+    linear: Linearisation | None = None
+    anchor: Cores | None = None
+    memo: object = None
+
+
+@final
+@dataclass(frozen=True)
+class Info:
+    """What a step saw.
+
+    Attributes
+    ----------
+    objective : float
+        ``β/2 ‖y - f‖² + ½ vᵀΓv`` after the step, eq. (loss).
+    gradient : float
+        Norm of the gradient met by the step, relative to ``(‖β Aᵀy‖² + ‖Γv‖²)^½``.
+    rss : float
+        Weighted residual sum of squares after the step.
+    rcond : float
+        Smallest reciprocal condition number of the linear systems solved.
+    stalled : bool
+        No step lowers the objective any more.
+    """
+
+    objective: float
+    gradient: float
+    rss: float
+    rcond: float = 1.0
+    stalled: bool = False
+
+
+class Solver(ABC):
+    """Finds the MAP cores for given precisions, one step at a time."""
+
+    steps_per_round: int
+
+    @abstractmethod
+    def start(self, rows: Rows, cores: Cores) -> State:
+        """State at the given cores."""
+
+    @abstractmethod
+    def prepare(self, rows: Rows, state: State, gamma: Cores) -> State:
+        """Do what both the next step and a precision update need, once."""
+
+    @abstractmethod
+    def step(self, rows: Rows, state: State, beta: float, gamma: Cores) -> tuple[State, Info]:
+        """One step with noise precision ``beta`` and prior precisions ``gamma``."""

@@ -1,0 +1,224 @@
+"""Examples and commands of the README and of docs/ run, and the tree keeps its shape."""
+
+import ast
+import re
+import shlex
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from sklearn.exceptions import ConvergenceWarning
+from typer.testing import CliRunner
+
+from tensorlace import TNKMRegressor
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "tensorlace"
+MODULES = sorted(SOURCE.rglob("*.py"))
+# imports go one way: a module may import only from modules that stand before it
+ORDER = [
+    *("errors", "bases", "summaries", "warps", "kinds", "sources", "rotation", "columns"),
+    *(
+        "networks",
+        "gram",
+        "engines",
+        "native",
+        "rows",
+        "streaming",
+        "cluster",
+        "subsample",
+        "lapack",
+        "background",
+        "linalg",
+        "conjugate",
+        "linearisation",
+        "solver",
+        "als",
+        "gauss_newton",
+        "matrix_free",
+    ),
+    *(
+        "posterior",
+        "truncation",
+        "curvature",
+        "precision",
+        "settings",
+        "checkpoints",
+        "runs",
+        "surplus",
+        "inference",
+    ),
+    *(
+        "predictive",
+        "residuals",
+        "checks",
+        "variances",
+        "novelty",
+        "machines",
+        "noise",
+        "stacking",
+        "mixtures",
+        "noise_choice",
+        "pruning",
+        "averages",
+        "metrics",
+        "sizes",
+        "config",
+        "arguments",
+        "candidates",
+        "fitting",
+        "workers",
+        "trials",
+        "rounds",
+        "spread",
+        "members",
+        "search",
+    ),
+    *("encoding", "tables", "effects", "overview", "explanations", "effects_display"),
+    *("reporting", "training", "fits", "predictions", "calibration", "estimators", "displays"),
+    *("grids", "folds", "cross_validation"),
+    *(
+        "conformity",
+        "sealed",
+        "packing",
+        "codec",
+        "records",
+        "facts",
+        "model_file",
+        "export",
+        "serve",
+        "thinning",
+        "directions",
+        "compact",
+        "report",
+        "tensor_train",
+        "datasets",
+        "baselines",
+        "experiments",
+        "demo",
+        "cli",
+    ),
+]
+
+
+def pages():
+    """The README and every page of docs/ that people write."""
+    made = {"examples", "generated"}
+    found = sorted((ROOT / "docs").rglob("*.md"))
+    return [ROOT / "README.md", *(p for p in found if not made & set(p.parts))]
+
+
+def blocks(path):
+    """Code and printed text of a page, in order: (language, content, line)."""
+    text = path.read_text()
+    for found in re.finditer(r"^```(python|text|console)\n(.*?)^```", text, re.S | re.M):
+        yield found[1], found[2], text[: found.start(2)].count("\n")
+
+
+PAGES = [page for page in pages() if any(kind == "python" for kind, *_ in blocks(page))]
+"""Those with examples."""
+
+
+def page_name(page):
+    return str(page.relative_to(ROOT))
+
+
+# a cluster, and what it loads, warn in their own ways
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_examples_of_a_page_run(page, capsys, tmp_path, monkeypatch):
+    """All of them in one session; a block of text after one is what it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    namespace: dict[str, object] = {"__name__": "page"}
+    printed = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for kind, content, line in blocks(page):
+            if kind == "python":
+                code = compile("\n" * line + content, page_name(page), "exec")
+                exec(code, namespace)
+                printed = capsys.readouterr().out
+            elif kind == "text" and printed is not None:
+                assert printed.split() == content.split(), f"line {line}"
+
+
+def commands():
+    for page in pages():
+        for kind, content, line in blocks(page):
+            if kind == "console":
+                for text in content.splitlines():
+                    if text.startswith("$ tensorlace "):
+                        yield pytest.param(text[2:], id=f"{page_name(page)}:{line}:{text[13:40]}")
+
+
+def arguments(command):
+    """Words of a command, without the program and what comes after a pipe."""
+    words = shlex.split(command)[1:]
+    return words[: words.index("|")] if "|" in words else words
+
+
+@pytest.mark.parametrize("command", list(commands()))
+def test_commands_of_the_pages_are_understood(command):
+    from tensorlace.cli.app import app
+
+    name, *words = arguments(command)
+    known = typer.main.get_command(app).commands
+    known[name].make_context(name, words)
+
+
+def test_commands_of_the_guide_run(tmp_path, monkeypatch):
+    """In their order, with fits of rank 1 in place of searches, and one rival."""
+    from tensorlace.cli.app import app
+    from tensorlace.cli.commands import compare, fit
+
+    quick = {"rank": 1, "n_basis": 3, "tol": 1e-2}
+    monkeypatch.setattr(fit, "TNKMRegressor", lambda **how: TNKMRegressor(**{**how, **quick}))
+    linear = {"BayesianRidge": compare.rivals(10)["BayesianRidge"]}
+    monkeypatch.setattr(compare, "rivals", lambda rows: linear)
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"id": range(60), "built": rng.integers(1950, 2020, 60)})
+    table["state"] = rng.choice(["poor", "fair", "good"], 60)
+    table["price"] = table["built"] / 10 + rng.normal(size=60)
+    for name in ("houses", "new", "test"):
+        table.to_csv(f"{name}.csv", index=False)
+    done = []
+    for kind, content, _ in blocks(ROOT / "docs" / "howto" / "command-line.md"):
+        for text in content.splitlines() if kind == "console" else ():
+            name, *words = arguments(text[2:])
+            if name == "reproduce":  # minutes: its own tests run it
+                continue
+            result = CliRunner().invoke(app, [name, *words])
+            assert result.exit_code == 0, f"{text}\n{result.output}"
+            done.append(name)
+    assert {"fit", "predict", "evaluate", "inspect", "compare", "schema"} == set(done)
+    assert list(pd.read_csv("out.csv").columns[-4:]) == ["mean", "std", "lower", "upper"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_module_is_small_and_imports_go_one_way(path):
+    text = path.read_text()
+    lines = len(text.splitlines())
+    assert lines <= 300, f"{lines} lines"
+    module = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if module == "__init__":
+        return
+    for node in ast.walk(ast.parse(text)):
+        names = []
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tensorlace"):
+            parts = node.module.split(".")
+            names = parts[1:2] or [alias.name for alias in node.names]
+        for name in names:
+            if name != module:
+                assert ORDER.index(name) < ORDER.index(module), f"{module} imports {name}"
+
+
+def test_requirements_name_no_host():
+    for path in (ROOT / "requirements").glob("*.txt"):
+        text = path.read_text()
+        assert "://" not in text
+        assert "--hash=sha256:" in text

@@ -1,0 +1,395 @@
+"""Relevance, effects and the summary, against brute force over rows and against draws."""
+
+import pickle
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tensorlace import EffectsDisplay, InputError, Periodic, TNKMRegressor
+from tensorlace.explain.effects import effects_of
+from tensorlace.explain.relevance import total_effects
+from tensorlace.machines.noise import Noise
+from tensorlace.sources import ArraySource
+from tensorlace.sources.reference_rows import Background, gather_background
+
+RNG = np.random.default_rng(7)
+N = 160
+
+
+def frame(n, rng):
+    start = np.datetime64("2025-03-01")
+    table = pd.DataFrame(
+        {
+            "age": rng.uniform(20, 60, n),
+            "shop": rng.choice(["north", "south", "west"], n),
+            "hour": rng.uniform(0, 24, n),
+            "noise": rng.standard_normal(n),
+            "day": start + rng.integers(0, 90, n).astype("timedelta64[D]"),
+        }
+    )
+    lift = table["shop"].map({"north": 0.0, "south": 1.0, "west": 3.0}).to_numpy()
+    y = 100.0 + 0.2 * table["age"].to_numpy() * (1 + 0.2 * lift) + np.sin(table["hour"] / 24 * 6.28)
+    table.loc[rng.choice(n, n // 10, replace=False), "age"] = np.nan
+    return table, np.asarray(y) + 0.3 * rng.standard_normal(n)
+
+
+FRAME, FRAME_Y = frame(N, RNG)
+X = RNG.uniform(-1.0, 1.0, (N, 3)) @ np.array([[1.0, 0.6, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+Y = 50.0 + 4.0 * (np.sin(2.0 * X[:, 0]) + X[:, 0] * X[:, 1]) + 0.4 * RNG.standard_normal(N)
+
+
+def fitted(table, y, *, weight=None, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        options = {"rank": 2, "n_basis": 4, "random_state": 0, "max_sweeps": 60, **options}
+        return TNKMRegressor(**options).fit(table, y, weight)
+
+
+MODELS = {
+    "plain": {},
+    "members": {"n_members": 3},
+    "additive": {"additive": True},
+    "rotated": {"rotate": True},
+    "last": {"curvature": "last"},
+    "block": {"curvature": "block", "prior_groups": "column_order"},
+    "sampled": {"predictive": "sampled"},
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request):
+    return fitted(X, Y, **MODELS[request.param])
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    return fitted(FRAME, FRAME_Y, columns={"hour": Periodic(24)}, n_members=2, additive=True)
+
+
+def brute(model, table, d, value):
+    """Joint draws of the average function, and its mean, row by row, in units of y."""
+    moved = model._table(table).copy()
+    moved[:, d] = value
+    target = model.machines_[0].target
+    means, draws = [], []
+    for k, machine in enumerate(model.machines_):
+        means.append(machine.mean(moved).mean())
+        f = machine.functions(moved, 4000, np.random.default_rng(k), linearized=True)
+        draws.append(target.location + target.scale * f.mean(axis=0))
+    return model.weights_ @ means, np.concatenate(draws)
+
+
+# --- effects ---
+
+
+@pytest.mark.parametrize("d", [0, 2])
+def test_effects_are_averages_over_rows(model, d):
+    grid = np.array([-0.7, 0.1, 0.9])
+    found = model.partial_effects(d, grid)
+    assert np.array_equal(found.grid, grid)
+    for k, value in enumerate(grid):
+        mean, draws = brute(model, X, d, value)
+        assert found.mean[k] == pytest.approx(mean, rel=1e-11)
+        assert found.std[k] == pytest.approx(draws.std(), rel=0.06)
+        assert found.lower[k] == pytest.approx(np.quantile(draws, 0.05), abs=0.25 * found.std[k])
+        assert found.upper[k] == pytest.approx(np.quantile(draws, 0.95), abs=0.25 * found.std[k])
+
+
+@pytest.mark.parametrize("column", ["age", "shop", "hour", "day"])
+def test_effects_of_any_kind_of_column(mixed, column):
+    d = list(FRAME.columns).index(column)
+    found = mixed.partial_effects(column, n_points=5)
+    codes = mixed._encoding.codes[d](np.asarray(found.grid))
+    for k in (0, len(found) - 1):
+        mean, draws = brute(mixed, FRAME, d, codes[k])
+        assert found.mean[k] == pytest.approx(mean, rel=1e-11)
+        assert found.std[k] == pytest.approx(draws.std(), rel=0.08)
+    assert found.column == column
+    assert found.kind == mixed.kinds_[column]
+    assert np.all(found.lower <= found.mean)
+    assert np.all(found.mean <= found.upper)
+
+
+def test_grids_stand_as_in_the_table(mixed):
+    assert mixed.partial_effects("shop").grid.tolist() == ["north", "south", "west"]
+    day = mixed.partial_effects("day", n_points=10).grid
+    assert day.dtype.kind == "M"
+    assert day[0] == FRAME["day"].min()
+    assert day[-1] == FRAME["day"].max()
+    hour = mixed.partial_effects("hour")
+    assert (hour.grid[0], hour.grid[-1], len(hour)) == (0.0, 24.0, 50)
+    assert hour.mean[0] == pytest.approx(hour.mean[-1], rel=1e-12)
+    age = mixed.partial_effects(0, n_points=7).grid
+    np.testing.assert_allclose(age, np.linspace(FRAME["age"].min(), FRAME["age"].max(), 7))
+    given = mixed.partial_effects("shop", grid=["west", None, "north"])
+    assert given.grid.tolist() == ["west", None, "north"]
+    assert given.mean[0] > given.mean[2]
+
+
+def test_few_distinct_numbers_and_missing_categories():
+    table, y = FRAME.copy(), FRAME_Y
+    table["flag"] = np.arange(N) % 2
+    table.loc[:20, "shop"] = None
+    model = fitted(table, y)
+    assert model.partial_effects("flag").grid.tolist() == [0.0, 1.0]
+    assert model.partial_effects("shop").grid.tolist() == ["north", "south", "west", None]
+    numbers = fitted(np.column_stack([X[:, 0], np.arange(N) % 3]), Y)
+    assert numbers.partial_effects(1).grid.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_values_never_seen_widen_the_band(mixed):
+    known = mixed.partial_effects("shop", grid=["north"])
+    novel = mixed.partial_effects("shop", grid=["nowhere"])
+    assert novel.std[0] > 2.0 * known.std[0]
+    moved = FRAME.assign(shop="nowhere")
+    _, draws = brute(mixed, moved, 1, -1.0)
+    assert novel.std[0] == pytest.approx(draws.std(), rel=0.08)
+
+
+def test_weights_count_as_repetitions():
+    times = np.random.default_rng(0).integers(0, 3, N)
+    once = fitted(X, Y, weight=times.astype(float))
+    rows = gather_background(ArraySource(X, Y, times.astype(float)))
+    assert rows.weight.sum() == pytest.approx(1.0, rel=1e-14)
+    repeated = X.repeat(times, axis=0)
+    moved = repeated.copy()
+    moved[:, 1] = 0.3
+    found = once.partial_effects(1, grid=[0.3]).mean[0]
+    assert found == pytest.approx(once.predict(moved).mean(), rel=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("height",), "column 'height' does not exist: choose from 'age'"),
+        ((7,), "column 7 does not exist: the table has 5 columns"),
+        (("age", []), "grid has no values"),
+        (("age", [[1.0]]), "grid has shape"),
+        (("age", None, 1), "n_points=1 is too few"),
+        (("age", None, 5, 1.0), "coverage=1 is no probability"),
+    ],
+)
+def test_bad_requests_are_refused(mixed, arguments, message):
+    with pytest.raises(InputError, match=message):
+        mixed.partial_effects(*arguments)
+
+
+@pytest.fixture(scope="module")
+def sharp():
+    """Members that count differently from row to row, and not by their overall weights."""
+    one, two, three = (
+        fitted(X, Y, rank=3, n_basis=6),
+        fitted(X[:40], Y[:40], rank=1, n_basis=3, additive=True),
+        fitted(X, Y, rank=1, n_basis=1, basis="legendre", warp="standardise"),
+    )
+    one.machines_ = tuple(
+        replace(m.machines_[0], target=one.machines_[0].target) for m in (one, two, three)
+    )
+    one.weights_, one._sharp = np.array([0.2, 0.2, 0.6]), True
+    one.noise_ = Noise(factor=0.7, degrees=5.0, shrink=0.9)
+    return one
+
+
+@pytest.mark.parametrize("d", [0, 1, 2])
+def test_effects_are_averages_of_what_is_predicted(sharp, d):
+    grid = np.linspace(-1.2, 1.2, 5)
+    expected = []
+    for value in grid:
+        moved = X[:100].copy()
+        moved[:, d] = value
+        expected.append(sharp.predict(moved).mean())
+    rows = Background(X[:100], np.full(100, 0.01))
+    mean, std, lower, upper = effects_of(sharp._ensemble, rows, d, grid, 0.9)
+    np.testing.assert_allclose(mean, expected, rtol=1e-12)
+    assert np.all((lower < mean) & (mean < upper) & (std > 0.0))
+    # members by their overall weights would say something else
+    plain = replace(sharp._ensemble, sharp=False)
+    away = effects_of(plain, rows, d, grid, 0.9)[0] - expected
+    assert d == 2 or np.max(np.abs(away)) > 0.1
+
+
+def test_effects_of_many_rows_are_close_to_averages_of_what_is_predicted(sharp):
+    """Shares are followed on 128 of 160 rows, so that something is left to chance."""
+    moved = X.copy()
+    moved[:, 0] = 0.8
+    found = sharp.partial_effects(0, grid=[0.8]).mean[0]
+    assert found == pytest.approx(sharp.predict(moved).mean(), abs=0.002 * Y.std())
+
+
+def test_relevance_is_that_of_what_is_predicted(sharp):
+    """Against all pairs of rows; 25 of 160 values per row are sampled."""
+    sharp._relevance = None
+    found, f = sharp.relevance_, np.empty((N, N))
+    for d in range(2):
+        for m in range(N):
+            moved = X.copy()
+            moved[:, d] = X[m, d]
+            f[:, m] = sharp.predict(moved)
+        assert found[d] == pytest.approx(f.var(axis=1).mean() / Y.var(), rel=0.1)
+    shares = sharp._ensemble.shares(X)
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0, rtol=1e-14)
+    assert shares[0].min() > 0.5  # the one member that has learnt, whatever its weight
+
+
+# --- relevance ---
+
+
+def test_relevance_is_the_variance_lost(model):
+    """Against all pairs of rows: each row with the value of each other row in one column."""
+    rows = X[:60]
+    background = Background(rows, np.full(60, 1.0 / 60.0))
+    found = total_effects(model.machines_, model.weights_, background, 3)
+    scale = model.machines_[0].target.scale
+    rotated = model.machines_[0].columns.rotation is not None
+    for d in range(3):
+        f = np.empty((60, 60))
+        for m in range(60):
+            moved = rows.copy()
+            moved[:, d] = rows[m, d]
+            parts = [machine.mean(moved) for machine in model.machines_]
+            f[:, m] = model.weights_ @ np.stack(parts)
+        expected = f.var(axis=1).mean() / scale**2
+        # a rotation is sampled: the row's own value is left out
+        assert found[d] == pytest.approx(
+            expected, rel=0.05 if rotated else 1e-10, abs=1e-3 if rotated else 1e-14
+        )
+
+
+def test_relevance_finds_the_columns_that_matter(model, mixed):
+    assert model.relevance_.shape == (3,)
+    assert model.relevance_[0] > model.relevance_[1] > 5 * abs(model.relevance_[2])
+    shares = dict(zip(FRAME.columns, mixed.relevance_, strict=True))
+    assert max(shares["noise"], shares["day"]) < 0.1
+    assert min(shares["age"], shares["shop"]) > 0.25  # 0.6 and 0.3 in truth
+    assert np.array_equal(mixed.relevance_, mixed.relevance_)
+
+
+def test_noise_has_no_relevant_column():
+    y = np.random.default_rng(3).standard_normal(N)
+    assert np.all(fitted(X, y, rank=1).relevance_ < 0.1)
+    assert np.all(fitted(X, np.full(N, 2.0), rank=1).relevance_ < 1e-12)
+
+
+def test_linear_models_have_textbook_indices():
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((400, 2))
+    y = table @ [2.0, 1.0] + 1e-3 * rng.standard_normal(400)
+    model = fitted(table, y, basis="legendre", warp="standardise", n_basis=2, additive=True)
+    expected = np.array([4.0, 1.0]) * table.var(axis=0) / y.var()
+    np.testing.assert_allclose(model.relevance_, expected, rtol=1e-3)
+
+
+def test_a_model_that_is_not_fitted_has_no_relevance():
+    assert not hasattr(TNKMRegressor(), "relevance_")
+    with pytest.raises(Exception, match="not fitted"):
+        TNKMRegressor().partial_effects(0)
+
+
+# --- the rows that are kept ---
+
+
+def test_background_is_a_bounded_part_of_the_rows():
+    table = np.arange(20_000.0).reshape(-1, 2)
+    source = ArraySource(table, table[:, 0])
+    few = gather_background(source, 500)
+    assert few.X.shape == (500, 2)
+    assert len(np.unique(few.X[:, 0])) == 500
+    assert abs(few.X[:, 0].mean() - 10_000) < 1_000
+    assert np.array_equal(gather_background(source, 100).X, few.X[:100])
+    assert np.array_equal(
+        few.part(100).weight, np.full(100, 1.0 / 500) / np.full(100, 1 / 500).sum()
+    )
+    assert len(gather_background(ArraySource(table[:50], table[:50, 0])).X) == 50
+
+
+def test_background_is_the_same_from_disk(tmp_path):
+    path = tmp_path / "rows.csv"
+    table = pd.DataFrame({"a": np.arange(3000.0), "b": np.arange(3000.0) % 7, "y": 1.0})
+    table.to_csv(path, index=False)
+    from tensorlace.sources import open_source
+
+    memory = gather_background(ArraySource(table[["a", "b"]].to_numpy(), table["y"].to_numpy()), 64)
+    disk = gather_background(open_source(path, "y"), 64)
+    assert np.array_equal(disk.X, memory.X)
+
+
+# --- summary and picture ---
+
+
+def test_summary_fits_a_terminal_and_says_what_was_found(mixed):
+    text = str(mixed.summary())
+    assert max(map(len, text.splitlines())) <= 80
+    for word in (
+        "noise std",
+        "log evidence",
+        "effective parameters",
+        "Relevance",
+        "weight",
+        "rank",
+    ):
+        assert word in text
+    bars = [line for line in text.partition("Relevance")[2].splitlines()[1:] if "%" in line]
+    order = np.argsort(-mixed.relevance_)
+    assert [line.split()[0] for line in bars] == [FRAME.columns[d] for d in order]
+    assert f"{1 / np.sqrt(mixed.noise_precision_):.4g} in units of y" in text
+    assert mixed.summary()._repr_html_().startswith("<pre>")
+    assert pickle.loads(pickle.dumps(mixed)).summary() == mixed.summary()
+
+
+def test_summary_of_one_member(model):
+    text = str(model.summary())
+    machine = model.machines_[0]
+    assert f"{machine.fit.determined:.1f} of" in text or len(model.machines_) > 1
+    assert ("Columns were rotated" in text) == (machine.columns.rotation is not None)
+    if len(model.machines_) == 1:
+        assert "cosine" in text
+        assert "mixed" in text
+
+
+def test_summary_remarks():
+    lines = str(fitted(X, Y, max_sweeps=2).summary())
+    assert "The MAP was not reached" in lines
+    poly = fitted(X, Y, basis="legendre", warp="standardise")
+    poly.check_ = "Residuals are correlated."
+    text = str(poly.summary())
+    assert "polynomials" in text
+    assert "- Residuals are correlated." in text
+    noise = fitted(X, np.random.default_rng(3).standard_normal(N), rank=1, prior_precision=1e6)
+    assert "next to nothing" in str(noise.summary())
+
+
+def test_long_names_and_many_columns_are_cut():
+    rng = np.random.default_rng(0)
+    names = [f"a very long name of a column with number {k}" for k in range(25)]
+    table = pd.DataFrame(rng.standard_normal((60, 25)), columns=names)
+    text = str(fitted(table, table[names[0]], rank=1, n_basis=2, max_sweeps=5).summary())
+    assert max(map(len, text.splitlines())) <= 80
+    assert "and 5 columns below" in text
+
+
+def test_display(mixed):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    before = set(mixed.__dict__)
+    display = EffectsDisplay.from_estimator(mixed)
+    assert len(display.axes_) == 5
+    best = display.axes_[0]
+    assert best.get_xlabel() == FRAME.columns[np.argmax(mixed.relevance_)]
+    chosen = EffectsDisplay.from_estimator(mixed, FRAME, columns=["shop", 0])
+    labels = [tick.get_text() for tick in chosen.axes_[0].get_xticklabels()]
+    assert labels == ["north", "south", "west"]
+    line = chosen.axes_[1].lines[0]
+    assert np.array_equal(line.get_ydata(), mixed.partial_effects(0).mean)
+    _, axes = plt.subplots(1, 2)
+    assert EffectsDisplay.from_estimator(mixed, columns=[0, 2], ax=axes).axes_[0] is axes[0]
+    with pytest.raises(InputError, match="1 axes for 2 columns"):
+        EffectsDisplay.from_estimator(mixed, columns=[0, 2], ax=axes[0])
+    with pytest.raises(InputError, match="columns is empty"):
+        EffectsDisplay.from_estimator(mixed, columns=[])
+    assert set(mixed.__dict__) == before
+    plt.close("all")
