@@ -12,17 +12,24 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.model_selection import RepeatedKFold
+from tensorlace_lab.measuring.quality import with_quality
+from tensorlace_lab.measuring.records import Cell, Records
+from tensorlace_lab.pages.page import write
+from tensorlace_lab.paper.commands import NAMES, experiment_named
+
+from tensorlace import Normal, TNKMRegressor, metrics
+from tensorlace.errors import InputError, SourceError
+from tensorlace.fitting.registry import CURVATURES
+from tensorlace.laplace.curvature import Last
+from tensorlace.networks.cpd import environments, factors, jacobian
 from tensorlace_lab.datasets import UCI, UciSet, checksum, load_uci
 from tensorlace_lab.measuring import systems
 from tensorlace_lab.measuring.data import SETS, split_of, standardised
-from tensorlace_lab.measuring.quality import with_quality
-from tensorlace_lab.measuring.records import Cell, Records
 from tensorlace_lab.measuring.runner import Experiment, Options, run
 from tensorlace_lab.measuring.statistics import contenders, mean_and_error, paired_p, ranking
 from tensorlace_lab.pages import tables
 from tensorlace_lab.pages.drawings import critical_difference
 from tensorlace_lab.pages.markup import html_table
-from tensorlace_lab.pages.page import write
 from tensorlace_lab.paper import (
     ablation,
     beside,
@@ -34,14 +41,7 @@ from tensorlace_lab.paper import (
     main,
     published,
 )
-from tensorlace_lab.paper.commands import NAMES, experiment_named
 from tensorlace_lab.paper.refits import Refit
-
-from tensorlace import Normal, TNKMRegressor, metrics
-from tensorlace.errors import InputError, SourceError
-from tensorlace.fitting.registry import CURVATURES
-from tensorlace.laplace.curvature import Last
-from tensorlace.networks.cpd import environments, factors, jacobian
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")
 

@@ -9,11 +9,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
+
+from tensorlace import metrics
 from tensorlace_lab import systems as baselines
 from tensorlace_lab.systems import SYSTEMS
-
 from tests.helpers.data import requires_data, uci
-from tensorlace import metrics
 
 # less training than the neural ones would get: enough for a sine
 QUICK = {
