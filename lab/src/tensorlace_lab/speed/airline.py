@@ -19,7 +19,7 @@ from tensorlace_lab.writing.markdown import goal_text, markdown, seconds_text
 __all__ = ["EXPERIMENT", "Airline"]
 
 SEED, D, ROWS, GROUP = 0, 8, 5_929_413, 131_072
-MODEL = {"rank": 20, "n_basis": 40, "max_sweeps": 10}
+MODEL: dict[str, Any] = {"rank": 20, "n_basis": 40, "max_sweeps": 10}
 NOISE_STD, PRIOR, MEMORY_BUDGET = 0.5, 1.0, 256 << 20
 
 

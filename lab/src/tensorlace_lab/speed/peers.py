@@ -91,7 +91,7 @@ def gpjax(X: Array, y: Array) -> Fitted:
     """Exact up to 2,000 rows, beyond a collapsed bound (SGPR) with 200 inducing rows."""
     import jax
 
-    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
     import gpjax as gpx
     import jax.numpy as jnp
 

@@ -158,7 +158,7 @@ class Scaling(Experiment):
             directory.mkdir(parents=True, exist_ok=True)
             table(directory, size["N"], size["D"])
             repeats = 1 if size["N"] > 1_000_000 else 3
-            how = {"where": cell.system, **size, "repeats": repeats}
+            how: dict[str, Any] = {"where": cell.system, **size, "repeats": repeats}
             found = isolated(f"{__name__}:sweep_seconds", directory=str(directory), **how)
         return {"metrics": found}
 

@@ -35,6 +35,7 @@ _PAPER = {
 }
 _PEERS = {
     "scikit-learn GP": "peers.gaussian_process:SklearnGP",
+    "polynomial GP": "peers.polynomial_gp:PolynomialGP",
     "BayesianRidge": "peers.bayesian_ridge:BayesianRidge",
     "NGBoost": "peers.ngboost_normal:NGBoost",
     "LightGBM quantiles": "peers.lightgbm_quantiles:LightGBMQuantiles",
@@ -60,6 +61,7 @@ __all__ = [
     "LightGBMQuantiles",
     "MeanFieldBTN",
     "NGBoost",
+    "PolynomialGP",
     "SklearnGP",
     "StructuredBTN",
     "TTRegressor",
