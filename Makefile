@@ -64,8 +64,8 @@ pages: $(VENV)/.test ## All pages of results, from lab/results/
 
 lock: ## Renew requirements/*.txt from pyproject.toml and lab/pyproject.toml
 	$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q uv
-	$(LOCK) --extra plots --extra cli --extra build -o requirements/demo.txt
 	$(LOCK) --extra test --extra docs --extra build -o requirements/test.txt
+	$(LOCK) --extra plots --extra cli --extra build -c requirements/test.txt -o requirements/demo.txt
 	$(LOCK) --extra test --extra docs --extra build lab/pyproject.toml --extra bench -o requirements/bench.txt
 
 clean: ## Remove what was built
