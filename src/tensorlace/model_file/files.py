@@ -22,6 +22,7 @@ from tensorlace.model_file.container import Arrays, seal, strict_json, unseal
 from tensorlace.model_file.schema import (
     CLASSES,
     ESTIMATORS,
+    LATER_PARAMS,
     OPTIONAL,
     attributes,
     check_model,
@@ -171,7 +172,11 @@ def _node(model: Any, encoder: Encoder, background: bool, where: str) -> dict[st
     inner = state.pop(_INNER, None)
     node: dict[str, Any] = {
         "class": name,
-        "params": {k: encoder.encode(v, where + k) for k, v in sorted(params.items())},
+        "params": {
+            k: encoder.encode(v, where + k)
+            for k, v in sorted(params.items())
+            if k not in LATER_PARAMS or v != LATER_PARAMS[k]
+        },
         "state": {k: encoder.encode(v, where + k) for k, v in sorted(state.items())},
     }
     if inner is not None:
@@ -224,7 +229,7 @@ def _model(content: dict[str, Any], decoder: Decoder, where: str = "") -> Any:
     model = cls()
     params, state = content["params"], content["state"]
     for given, known, optional in (
-        (params, model.get_params(deep=False), frozenset()),
+        (params, model.get_params(deep=False), frozenset(LATER_PARAMS)),
         (state, attributes(cls), OPTIONAL),
     ):
         wrong = (given.keys() ^ known.keys()) - (optional - given.keys())
