@@ -61,10 +61,9 @@ def test_mathematics_is_mathml(built):
 
 
 def test_every_public_name_is_in_the_reference(built):
-    from tensorlace_lab import systems as baselines
-
     import tensorlace
     from tensorlace import displays, metrics, sources
+    from tensorlace_lab import systems as baselines
 
     listed = "".join(page.read_text() for page in (built / "api").glob("*.html"))
     modules = (tensorlace, baselines, displays, metrics, sources)

@@ -21,7 +21,6 @@ import pytest
 from safetensors import safe_open
 from sklearn.exceptions import ConvergenceWarning
 
-from tests.helpers import golden
 import tensorlace
 from tensorlace import (
     Categorical,
@@ -42,6 +41,7 @@ from tensorlace.model_file.container import seal, strict_json, unseal
 from tensorlace.model_file.schema import ATTRIBUTES, CHOSEN, CLASSES, check_model
 from tensorlace.model_file.type_check import conforms, hints
 from tensorlace.predictive.conformal import Calibration
+from tests.helpers import golden
 
 
 def named(value):

@@ -10,10 +10,10 @@ import pytest
 from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
-from tests.helpers.javascript import start_javascript  # noqa: F401
 from tensorlace import Categorical, Numeric, Periodic, TNKMRegressor
 from tensorlace.columns.bases import Subset
 from tensorlace.report.embed import LEVELS, embed
+from tests.helpers.javascript import start_javascript  # noqa: F401
 
 RNG = np.random.default_rng(5)
 N = 90
