@@ -21,7 +21,9 @@ def built(tmp_path_factory):
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=made)
     shutil.copy(ROOT / "CHANGELOG.md", folder)
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "docs", "html"]
-    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(ROOT / "src"), str(ROOT / "lab" / "src"), os.environ.get("PYTHONPATH", "")]
+    )
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # others test as well
     done = subprocess.run(
         command,

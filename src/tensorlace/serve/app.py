@@ -16,9 +16,7 @@ try:
     from fastapi.openapi.utils import get_openapi
     from fastapi.responses import HTMLResponse
 except ImportError as lack:
-    raise InputError(
-        f"the server needs {lack.name}: pip install 'tensorlace[serve]'"
-    ) from lack
+    raise InputError(f"the server needs {lack.name}: pip install 'tensorlace[serve]'") from lack
 
 from joblib import effective_n_jobs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
