@@ -20,7 +20,7 @@ ROOMS = [
     for room in layer.split("|")
 ]
 """From bottom to top."""
-COMMON = {"_atomic", "_types", "_version", "errors"}
+COMMON = {room for room in ROOMS if room.startswith("_")} | {"errors"}
 """What every room may import, and so no sentence names."""
 PACKAGES = sorted(path.parent for path in SOURCE.rglob("*/__init__.py") if path.parent != SOURCE)
 FOLDERS = sorted(
