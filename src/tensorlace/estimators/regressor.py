@@ -118,7 +118,7 @@ class TNKMRegressor(
         How much each counts before ``rank="auto"`` looks at single rows: there a member counts
         the more the surer it is.
     noise_ : Noise
-        What is left of the noise when each machine has its own, see `tensorlace.noise`.
+        What is left of the noise when each machine has its own, see `tensorlace.machines.noise`.
     search_results_, noise_results_ : DataFrame or None
         All candidates and all kinds of noise that were tried; None with a fixed rank.
     kinds_ : dict

@@ -1,8 +1,9 @@
 """Model files: one safe file for a fitted model, without pickle.
 
-A ``.tlace`` file is a sealed safetensors file, see `tensorlace.sealed`, so that it is read whole or
-not at all. Its ``model`` is JSON: class, arguments, fitted attributes, facts about the fit, notes.
-Loading looks classes up in `tensorlace.records` and runs nothing that a file could name.
+A ``.tlace`` file is a sealed safetensors file, see `tensorlace.model_file.container`, so that it is
+read whole or not at all. Its ``model`` is JSON: class, arguments, fitted attributes, facts about
+the fit, notes. Loading looks classes up in `tensorlace.model_file.schema` and runs nothing that a
+file could name.
 """
 
 import json
@@ -163,7 +164,7 @@ def _node(model: Any, encoder: Encoder, background: bool, where: str) -> dict[st
     if unknown:
         raise ModelFileError(
             f"attribute {unknown[0]!r} ({type(state[unknown[0]]).__name__}) of {name} is not known "
-            f"to model files: delete it, or add it to tensorlace.records"
+            f"to model files: delete it, or add it to tensorlace.model_file.schema"
         )
     if not background:
         if isinstance(model, Explains):
