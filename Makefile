@@ -6,7 +6,7 @@ LAB := $(BIN)/python -m tensorlace_lab
 LOCK := $(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --no-emit-package tensorlace pyproject.toml
 export SCIPY_ARRAY_API = 1
 
-.PHONY: help demo test lint docs bench quality tables pages lock clean
+.PHONY: help setup demo test lint docs bench quality tables pages lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -34,17 +34,19 @@ $(VENV)/.bench: requirements/bench.txt pyproject.toml lab/pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e lab
 	@touch $@ $(VENV)/.test $(VENV)/.demo
 
+setup: $(VENV)/.test ## Make .venv with everything that work on the code needs
+
 demo: $(VENV)/.demo ## Fit two data sets, print a table, save a figure in out/
 	$(BIN)/tensorlace demo
 
 test: $(VENV)/.test lint ## Lint and run the whole suite
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=8
 
-lint: $(VENV)/.test ## ruff, mypy and the import contracts
+lint: $(VENV)/.test ## ruff, import contracts and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/mypy
 
 docs: $(VENV)/.test ## Build the documentation into out/docs; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q docs out/docs

@@ -624,7 +624,7 @@ def test_an_error_that_nobody_thought_of(tl, model, monkeypatch):
     def broken(path):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("tensorlace.cli.inspect.load", broken)
+    monkeypatch.setattr("tensorlace.cli.commands.inspect.load", broken)
     assert tl("inspect", model[0]).error.startswith("error: RuntimeError: two lines (TENSORLACE_TR")
     monkeypatch.setenv("TENSORLACE_TRACEBACK", "1")
     monkeypatch.setattr(sys, "argv", ["tensorlace", "inspect", str(model[0])])
