@@ -1,6 +1,6 @@
 """What columns do to predictions: averaged response, relevance, effects.
 
-Imports from: predictive, kinds, sources, columns, networks, machines.
+Imports from: predictive, kinds, sources, columns, machines.
 """
 
 __all__: list[str] = []
