@@ -10,10 +10,11 @@ import pytest
 from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 
-from tests.helpers.javascript import start_javascript  # noqa: F401
 from tensorlace import Categorical, Numeric, Periodic, TNKMRegressor
 from tensorlace.columns.bases import Subset
 from tensorlace.report.embed import LEVELS, embed
+from tests.helpers.javascript import start_javascript  # noqa: F401
+from tests.helpers.models import with_ensemble
 
 RNG = np.random.default_rng(5)
 N = 90
@@ -62,7 +63,9 @@ def fit(X=X, y=Y, **params):
 
 def agree(javascript, model, rows, tolerance=1e-9):
     """Compare with Python; differences are relative to the value or the standard deviation."""
-    found = javascript.predict(json.loads(json.dumps(embed(model))), model._table(rows))
+    found = javascript.predict(
+        json.loads(json.dumps(embed(model))), model.fitted_model().encode(rows)
+    )
     dist = model.predict_dist(rows)
     want = {
         "mean": dist.mean,
@@ -160,7 +163,7 @@ def test_pruned_model(javascript):
     posterior = replace(machine.fit.posterior, W=machine.fit.posterior.W[kept])
     fitted = replace(machine.fit, cores=cores, gamma=gamma, posterior=posterior)
     machine = replace(machine, columns=replace(machine.columns, columns=columns), fit=fitted)
-    model.machines_ = (machine,)
+    model = with_ensemble(model, machines=(machine,))
     agree(javascript, model, np.column_stack([ROWS[:, 0], ROWS[:, 1]]))
 
 

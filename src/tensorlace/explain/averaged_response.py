@@ -7,11 +7,11 @@ import numpy as np
 from tensorlace._types import Array
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.networks.cpd import Cores, environments, factors, jacobian, predict
-from tensorlace.sources.reference_rows import Background
+from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["averaged_response", "position"]
+__all__ = ["ROTATED_ROWS", "averaged_response", "features", "position"]
 
-_ROTATED_ROWS = 512
+ROTATED_ROWS = 512
 """Rows of an average that does not factorise: each value of the column is a pass over them."""
 
 
@@ -25,7 +25,7 @@ def position(machine: KernelMachine, d: int) -> int | None:
 
 
 def averaged_response(
-    machine: KernelMachine, rows: Background, d: int, values: Array
+    machine: KernelMachine, rows: ReferenceRows, d: int, values: Array
 ) -> tuple[Array, Array]:
     """Mean and variance (k,) of ``1/n Σ_n f(x_n with x_d = value)`` for ``values`` (k,).
 
@@ -35,12 +35,12 @@ def averaged_response(
     p = position(machine, d)
     if p is not None:
         return _factorised(machine, rows, p, values)
-    few = rows.part(_ROTATED_ROWS)
+    few = rows.part(ROTATED_ROWS)
     means, variances = np.empty(len(values)), np.empty(len(values))
     for k, value in enumerate(values):
         X = few.X.copy()
         X[:, d] = value
-        phi = _features(machine, X)
+        phi = features(machine, X)
         gradient = jacobian(machine.fit.cores, phi, machine.fit.bayesian_cores) @ few.weight
         means[k] = predict(machine.fit.cores, phi) @ few.weight
         variances[k] = machine.fit.posterior.quad(gradient[:, None])[0]
@@ -48,11 +48,11 @@ def averaged_response(
 
 
 def _factorised(
-    machine: KernelMachine, rows: Background, p: int, values: Array
+    machine: KernelMachine, rows: ReferenceRows, p: int, values: Array
 ) -> tuple[Array, Array]:
     fit, column = machine.fit, machine.columns.columns[p]
     D = len(machine.columns.columns)
-    phi = _features(machine, rows.X)
+    phi = features(machine, rows.X)
     V, R = fit.cores[p], len(fit.cores[p])
     # the network without the column: its factor is 1
     rest: Cores = (*fit.cores[:p], np.ones((R, 1)), *fit.cores[p + 1 : D])
@@ -71,10 +71,10 @@ def _factorised(
         elif e < D:
             block = average[e][:, :, None] * F[:, None]
         else:
-            block = _additive_features(simple, own, p)
+            block = _additive_phi(simple, own, p)
         parts.append(block.reshape(-1, len(values)))
     if len(fit.cores) > D:
-        mean = mean + (fit.cores[-1] @ _additive_features(simple, own, p))[0]
+        mean = mean + (fit.cores[-1] @ _additive_phi(simple, own, p))[0]
     variance = fit.posterior.quad(np.concatenate(parts))
     novel = column.basis.novel(u)
     if novel.any():  # one new weight per term, the same for all rows
@@ -84,12 +84,13 @@ def _factorised(
     return mean, variance
 
 
-def _additive_features(simple: Sequence[Array], own: Array, p: int) -> Array:
+def _additive_phi(simple: Sequence[Array], own: Array, p: int) -> Array:
     k = own.shape[1]
     parts = [own if e == p else np.repeat(f[:, None], k, axis=1) for e, f in enumerate(simple)]
     return np.concatenate(parts)
 
 
-def _features(machine: KernelMachine, X: Array) -> list[Array]:
+def features(machine: KernelMachine, X: Array) -> list[Array]:
+    """Basis functions (I_d, n) of each column of the network, of raw rows (n, D)."""
     u = machine.columns.variables(X)
     return [c.phi(x) for c, x in zip(machine.columns.columns, u, strict=True)]

@@ -5,32 +5,49 @@ one pass over the rows gives the average Jacobian, and each value costs one smal
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from tensorlace._types import Array
-from tensorlace.explain.averaged_response import _ROTATED_ROWS, _features, position
+from tensorlace.explain.averaged_response import ROTATED_ROWS, features, position
+from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.networks.cpd import environments, factors, predict
-from tensorlace.sources.reference_rows import Background
+from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["sampled_effects", "total_effects"]
+__all__ = ["relevance_of", "sampled_effects", "total_effects"]
 
 _SHIFTS, _PAIRS = 8, 4096
 """Values that each row is given in turn where nothing factorises, more if rows are few."""
 
 
-def sampled_effects(mean: Callable[[Array], Array], rows: Background, n_columns: int) -> Array:
+def relevance_of(model: FittedModel) -> Array:
+    """Share (D,) of the variance of y that each column of the table accounts for.
+
+    Total effects on the predictive mean over the reference rows, in units of the variance of y:
+    those in the record of the model, or else computed.
+    """
+    if model.record.relevance is not None:
+        return model.record.relevance
+    rows, ensemble = model.reference_rows, model.ensemble
+    if ensemble.plain:
+        return total_effects(ensemble.machines, ensemble.weights, rows, model.n_columns)
+    mean = partial(ensemble.mean, threads=model.threads)
+    return sampled_effects(mean, rows, model.n_columns) / ensemble.machines[0].target.scale ** 2
+
+
+def sampled_effects(mean: Callable[[Array], Array], rows: ReferenceRows, n_columns: int) -> Array:
     """Total effect (D,) of each raw column on a function of the table, see `total_effects`.
 
     Over some values of the column for each of some rows, in squared units of the function.
     """
-    few = rows.part(_ROTATED_ROWS)
+    few = rows.part(ROTATED_ROWS)
     return np.array([_sampled_effect(mean, few, d) for d in range(n_columns)])
 
 
 def total_effects(
-    machines: Sequence[KernelMachine], weights: Array, rows: Background, n_columns: int
+    machines: Sequence[KernelMachine], weights: Array, rows: ReferenceRows, n_columns: int
 ) -> Array:
     """Total effect (D,) of each raw column on the mean of machines with the given weights (M,).
 
@@ -40,22 +57,20 @@ def total_effects(
     """
 
     def mean(X: Array) -> Array:
-        parts = [predict(machine.fit.cores, _features(machine, X)) for machine in machines]
+        parts = [predict(machine.fit.cores, features(machine, X)) for machine in machines]
         return np.asarray(weights @ np.stack(parts))
 
-    few = rows.part(_ROTATED_ROWS * 2)
+    few = rows.part(ROTATED_ROWS * 2)
     out = np.empty(n_columns)
-    features = [_features(machine, rows.X) for machine in machines]
-    Zs = [
-        environments(factors(m.fit.cores, phi)) for m, phi in zip(machines, features, strict=True)
-    ]
+    phis = [features(machine, rows.X) for machine in machines]
+    Zs = [environments(factors(m.fit.cores, phi)) for m, phi in zip(machines, phis, strict=True)]
     for d in range(n_columns):
         places = [position(machine, d) for machine in machines]
         if any(p is None for p in places):
             out[d] = _sampled_effect(mean, few, d)
             continue
         slopes, own = [], []
-        for machine, w, phi, Z, p in zip(machines, weights, features, Zs, places, strict=True):
+        for machine, w, phi, Z, p in zip(machines, weights, phis, Zs, places, strict=True):
             assert p is not None
             cores, sizes = machine.fit.cores, machine.columns.sizes
             slope = cores[p].T @ Z[p]  # (I, n): f = slopeᵀ phi of this column
@@ -77,7 +92,7 @@ def _spread(slope: Array, phi: Array, weight: Array) -> float:
     return float(np.sum((R @ slope) ** 2 @ weight))
 
 
-def _sampled_effect(mean: Callable[[Array], Array], rows: Background, d: int) -> float:
+def _sampled_effect(mean: Callable[[Array], Array], rows: ReferenceRows, d: int) -> float:
     """Mean variance of each row as the column takes values from other rows."""
     n, shifts = len(rows.X), _shifts(len(rows.X))
     f, w = np.empty((len(shifts), n)), np.empty((len(shifts), n))
