@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.javascript import find_chromium, open_browser
 from tensorlace.report import write_report
 from tensorlace.report.embed import LEVELS
+from tests.helpers.javascript import find_chromium, open_browser
 from tests.report.test_engine import FRAME, KINDS, X, Y, fit
 
 pytestmark = pytest.mark.skipif(

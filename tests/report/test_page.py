@@ -262,7 +262,7 @@ def test_coverage_by_region_is_counted_right():
     frame = pd.DataFrame({"x": X[:, 0], "shop": np.where(X[:, 1] > 0, "up", "down")})
     model = fit(frame, Y)
     y = model.predict(frame) + np.where(X[:, 1] > 0, 1e6, 0.0)
-    rows = ReportedRows.of(model, frame, y, 10_000)
+    rows = ReportedRows.of(model.fitted_model(), frame, y, 10_000)
     picture = regions(rows, 1)
     assert re.findall(r'y="203">(up|down)<', picture) == ["up", "down"]
     dots = re.findall(r'class="dots s\d"[^>]*d="([^"]*)"', picture)
@@ -272,7 +272,7 @@ def test_coverage_by_region_is_counted_right():
         np.testing.assert_allclose(level, [bottom, top], atol=0.06)
     assert regions(rows).count('class="dots') == 2
     constant = pd.DataFrame({"x": np.zeros(N), "z": X[:, 0]})
-    assert regions(ReportedRows.of(fit(constant, Y), constant, Y, N), 0) is None
+    assert regions(ReportedRows.of(fit(constant, Y).fitted_model(), constant, Y, N), 0) is None
 
 
 # ---- the command ----
