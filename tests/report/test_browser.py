@@ -10,7 +10,7 @@ import pytest
 from tensorlace.report import write_report
 from tensorlace.report.embed import LEVELS
 from tests.helpers.javascript import find_chromium, open_browser
-from tests.report.test_engine import FRAME, KINDS, X, Y, fit
+from tests.helpers.reported import FRAME, KINDS, X, Y, fit
 
 pytestmark = pytest.mark.skipif(
     find_chromium() is None, reason="chromium or chromedriver is not installed"

@@ -20,7 +20,7 @@ from tensorlace.report import write_report
 from tensorlace.report.regions import regions
 from tensorlace.report.reported_rows import ReportedRows
 from tests.helpers.javascript import start_javascript  # noqa: F401
-from tests.report.test_engine import FRAME, KINDS, NEW, ROWS, N, X, Y, agree, fit
+from tests.helpers.reported import FRAME, KINDS, NEW, ROWS, N, X, Y, agree, fit
 
 
 class Page(HTMLParser):

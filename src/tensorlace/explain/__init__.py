@@ -1,3 +1,6 @@
-"""What columns do to predictions (averaged response, relevance, effects), and a summary."""
+"""What columns do to predictions (averaged response, relevance, effects), and a summary.
+
+Imports from: predictive, kinds, sources, columns, networks, machines.
+"""
 
 __all__: list[str] = []

@@ -13,7 +13,6 @@ from tensorlace._types import Array
 from tensorlace.explain.averaged_response import ROTATED_ROWS, features, position
 from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.networks.cpd import environments, factors, predict
 from tensorlace.sources.reference_rows import ReferenceRows
 
 __all__ = ["relevance_of", "sampled_effects", "total_effects"]
@@ -57,27 +56,22 @@ def total_effects(
     """
 
     def mean(X: Array) -> Array:
-        parts = [predict(machine.fit.cores, features(machine, X)) for machine in machines]
+        parts = [machine.fit.network.response(features(machine, X)) for machine in machines]
         return np.asarray(weights @ np.stack(parts))
 
     few = rows.part(ROTATED_ROWS * 2)
     out = np.empty(n_columns)
     phis = [features(machine, rows.X) for machine in machines]
-    Zs = [environments(factors(m.fit.cores, phi)) for m, phi in zip(machines, phis, strict=True)]
+    all_slopes = [m.fit.network.slopes(phi) for m, phi in zip(machines, phis, strict=True)]
     for d in range(n_columns):
         places = [position(machine, d) for machine in machines]
         if any(p is None for p in places):
             out[d] = _sampled_effect(mean, few, d)
             continue
         slopes, own = [], []
-        for machine, w, phi, Z, p in zip(machines, weights, phis, Zs, places, strict=True):
+        for w, phi, slope, p in zip(weights, phis, all_slopes, places, strict=True):
             assert p is not None
-            cores, sizes = machine.fit.cores, machine.columns.sizes
-            slope = cores[p].T @ Z[p]  # (I, n): f = slopeᵀ phi of this column
-            if len(cores) > len(sizes):
-                start = sum(sizes[:p])
-                slope = slope + cores[-1][0, start : start + sizes[p], None]
-            slopes.append(w * slope)
+            slopes.append(w * slope[p])
             own.append(phi[p])
         out[d] = _spread(np.concatenate(slopes), np.concatenate(own), rows.weight)
     return out

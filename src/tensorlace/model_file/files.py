@@ -29,6 +29,7 @@ from tensorlace.model_file.schema import (
     CHOSEN,
     CLASSES,
     INNER,
+    LATER_PARAMS,
     OPTIONAL,
     attributes,
     check_state,
@@ -182,7 +183,11 @@ def _node(
         state |= {key: getattr(model, key) for key in CHOSEN}
     node: dict[str, Any] = {
         "class": name,
-        "params": {k: encoder.encode(v, where + k) for k, v in sorted(record.arguments.items())},
+        "params": {
+            k: encoder.encode(v, where + k)
+            for k, v in sorted(record.arguments.items())
+            if k not in LATER_PARAMS or v != LATER_PARAMS[k]
+        },
         "state": {k: encoder.encode(v, where + k) for k, v in sorted(state.items())},
     }
     if chosen:
@@ -253,7 +258,7 @@ def _model(content: dict[str, Any], decoder: Decoder, where: str = "") -> Any:
         expected.add(INNER)
     arguments = default_arguments(name).keys()
     for given, known, optional in (
-        (params.keys(), arguments, frozenset()),
+        (params.keys(), arguments, frozenset(LATER_PARAMS)),
         (state.keys(), expected, OPTIONAL),
     ):
         wrong = (given ^ known) - (optional - given)
