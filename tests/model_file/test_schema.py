@@ -195,7 +195,7 @@ def replaced(value, path, new):
         ({"curvature": "diag"}, ("fit", "posterior", "variance"), np.ones(2)),
         ({"rank": 4, "n_basis": 6}, ("fit", "posterior", "c"), np.ones(2)),
         ({"rank": 4, "n_basis": 6}, ("fit", "posterior", "scale"), np.ones(2)),
-        ({}, ("fit", "cores"), ()),
+        ({}, ("fit", "network", "cores"), ()),
         ({}, ("target", "spread"), 0.0),
     ],
 )
