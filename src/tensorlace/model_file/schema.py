@@ -20,6 +20,7 @@ from tensorlace.errors import ModelFileError
 from tensorlace.kinds import Kind
 from tensorlace.laplace import posterior
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
+from tensorlace.likelihoods.gaussian import Gaussian
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import Noise
@@ -48,7 +49,7 @@ CLASSES: dict[str, type] = {
         *(Column, Columns, Rotation),
         *(GGN, Full, BlockDiagonal, Diag, Last),
         *(posterior.Root, posterior.LowRank, posterior.Blocks, posterior.Diagonal),
-        *(CPD, Additive, Sum, TensorTrain),
+        *(CPD, Additive, Sum, TensorTrain, Gaussian),
         *(Noise, Check, Calibration),
     )
 } | {
@@ -59,7 +60,7 @@ CLASSES: dict[str, type] = {
 }
 """Dataclasses by the name they have in files."""
 
-LATER_PARAMS: dict[str, Any] = {"network": "cpd"}
+LATER_PARAMS: dict[str, Any] = {"likelihood": "gaussian", "network": "cpd"}
 """Arguments that the first version of files did not have, and what they were then. At that value
 they are left out, so that earlier versions of tensorlace read the file."""
 
