@@ -158,6 +158,23 @@ def test_more_weights_than_rows(additive):
     check(model, around(X))
 
 
+@ignore_curvature
+@pytest.mark.parametrize("additive", [False, True])
+@pytest.mark.parametrize("curvature", ["ggn", "last", "block", "diag"])
+def test_tensor_train(curvature, additive):
+    X, y = table()
+    model = TNKMRegressor(
+        rank=3,
+        n_basis=3,
+        network="tt",
+        curvature=curvature,
+        additive=additive,
+        random_state=0,
+        max_sweeps=20,
+    ).fit(X, y)
+    check(model, around(X))
+
+
 @pytest.mark.parametrize("additive", [False, True])
 def test_rotation(additive):
     rng = np.random.default_rng(0)

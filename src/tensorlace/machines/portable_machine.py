@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.networks.portable import portable_network
 from tensorlace.portable import Builder, Value
 
 __all__ = ["portable_moments", "portable_response"]
@@ -12,23 +11,17 @@ __all__ = ["portable_moments", "portable_response"]
 def portable_response(g: Builder, machine: KernelMachine, x: Sequence[Value]) -> Value:
     """Response (n,) from the columns (n,) of a table."""
     phi = [features for features, _ in machine.columns.portable(g, x)]
-    return portable_network(g, machine.fit.cores, phi, machine.fit.bayesian_cores).response
+    return machine.fit.network.portable(g, phi, ()).response
 
 
 def portable_moments(g: Builder, machine: KernelMachine, x: Sequence[Value]) -> tuple[Value, Value]:
     """Mean and variance (n,) of the linearised function; see `KernelMachine.linearized`."""
     columns, fit = machine.columns.portable(g, x), machine.fit
-    phi = [features for features, _ in columns]
-    network = portable_network(g, fit.cores, phi, fit.bayesian_cores)
+    network = fit.network.portable(g, [phi for phi, _ in columns], fit.bayesian_cores)
+    assert network.jacobian is not None
     variance = fit.posterior.portable(g, network.jacobian)
-    R = len(fit.cores[0])
-    for d, ((_, novel), v) in enumerate(zip(columns, machine.unseen_variances, strict=True)):
-        if novel is None:
-            continue
-        # the additive part is one more term, whose environment is 1
-        extra: Value | float = float(v[R:].sum())
-        if R:
-            Z = network.environments[d]
-            extra = v[:R] @ (Z * Z) + extra
-        variance = variance + g.where(novel, extra, 0.0)
+    parts = zip(columns, network.column_environments, machine.unseen_variances, strict=True)
+    for (_, novel), Z, v in parts:
+        if novel is not None:  # see `unseen_values.extra_variance`
+            variance = variance + g.where(novel, v @ (Z * Z), 0.0)
     return network.response, variance

@@ -1,9 +1,6 @@
 """Functions of a model written down as data: a graph of few array operations that any runtime has.
 
-What is exported or drawn elsewhere is built here once, out of numbers and operations with one
-meaning each; `evaluate` is that meaning in NumPy. Rows are the last axis, as everywhere else.
-
-Imports from: errors.
+Imports from: no other room.
 """
 
 from tensorlace.portable.builder import Builder, Operand, Value

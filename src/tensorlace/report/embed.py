@@ -2,7 +2,8 @@
 
 What takes rows to their predictive distributions is the portable graph of the model. Constants are
 kept apart, each content once, as base64 of the smallest numbers that hold them exactly: whole
-numbers for the columns of a compact model (see `tensorlace.compact`), single precision, or double.
+numbers for the columns of a compact model (see `tensorlace.compact.posterior_directions`), single
+precision, or double.
 """
 
 import base64
@@ -96,9 +97,10 @@ def _node(node: Node, arrays: list[dict[str, Any]]) -> list[Any]:
 
 def _packed(array: npt.NDArray[np.float64]) -> dict[str, Any]:
     """The array as text, in the fewest bytes that keep every bit."""
-    if array.size <= _SMALL and np.all(np.isfinite(array)):
+    finite = bool(np.all(np.isfinite(array)))
+    if finite and array.size <= _SMALL:
         return {"type": "list", "data": array.ravel().tolist()}
-    widths = widths_of(array) if array.ndim == 2 and array.size else None
+    widths = widths_of(array) if finite and array.ndim == 2 and array.size else None
     if widths is not None:
         exponents = exponents_of(array, widths)
         numbers = np.ldexp(array, -exponents).astype("<i4")
@@ -109,8 +111,10 @@ def _packed(array: npt.NDArray[np.float64]) -> dict[str, Any]:
         columns = {"exponents": exponents.tolist(), "widths": widths.tolist()}
         data = _text(b"".join(parts))
         return {"type": "whole", "shape": list(array.shape), **columns, "data": data}
-    if np.array_equal(array.astype(np.float32).astype(np.float64), array):
-        return {"type": "f4", "data": _text(array.astype("<f4").tobytes())}
+    with np.errstate(over="ignore"):
+        single = array.astype("<f4")
+    if np.array_equal(single, array):
+        return {"type": "f4", "data": _text(single.tobytes())}
     return {"type": "f8", "data": _text(array.astype("<f8").tobytes())}
 
 
