@@ -15,7 +15,7 @@ from tensorlace.estimators.tables import nameless, numeric_table
 from tensorlace.fitting.registry import ENGINES
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import Noise
+from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.sources.dask import is_collection, predict_collection
 
@@ -37,7 +37,7 @@ class PredictsDistributions(ABC):
 
     machines_: tuple[KernelMachine, ...]
     weights_: Array
-    noise_: Noise
+    noise_: NoiseModel
     predictive: str
     n_draws: int
     n_jobs: int | None

@@ -17,11 +17,10 @@ from tensorlace.fitting.fit_machines import fit_machines
 from tensorlace.fitting.outcome import Found
 from tensorlace.kinds import Kind
 from tensorlace.machines.ensemble import Ensemble
-from tensorlace.machines.noise import KINDS
+from tensorlace.machines.noises.registry import NOISES
 from tensorlace.search.candidate import Candidate
-from tensorlace.search.cost_model import default_budget
-from tensorlace.search.schedule import Task
 from tensorlace.search.search import search
+from tensorlace.search.task import Task
 from tensorlace.sources import RowSource
 from tensorlace.sources.pieces import Pieces
 
@@ -58,9 +57,9 @@ def train(
             config,
             given=_given(params),
             seed=int(rng.randint(2**31 - 1)),
-            budget=params["time_budget"] or default_budget(table.n_rows),
+            budget=params["time_budget"],
             n_members=None if _auto(n_members) else n_members,
-            noise=KINDS if _auto(params["noise"]) else (params["noise"],),
+            noise=tuple(NOISES) if _auto(params["noise"]) else (params["noise"],),
             threads=threads,
             memory_budget=params["memory_budget"],
             report=_reporter(params["verbose"]),
