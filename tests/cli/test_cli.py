@@ -372,7 +372,7 @@ def test_comparison_in_words(tl, monkeypatch):
         raise RuntimeError("out of\nluck")
 
     few = {"BayesianRidge": rivals._bayesian_ridge, "other": broken}
-    monkeypatch.setattr("tensorlace.cli.compare.rivals", lambda rows: few)
+    monkeypatch.setattr("tensorlace.cli.commands.compare.rivals", lambda rows: few)
     result = tl("compare", "data.csv", "-t", "price", "--rank", "1", "--splits", "1")
     assert result.code == 0
     assert "other failed: RuntimeError: out of luck" in result.err
@@ -621,7 +621,7 @@ def test_an_error_that_nobody_thought_of(tl, model, monkeypatch):
     def broken(path):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("tensorlace.cli.inspect.load", broken)
+    monkeypatch.setattr("tensorlace.cli.commands.inspect.load", broken)
     assert tl("inspect", model[0]).error.startswith("error: RuntimeError: two lines (TENSORLACE_TR")
     monkeypatch.setenv("TENSORLACE_TRACEBACK", "1")
     monkeypatch.setattr(sys, "argv", ["tensorlace", "inspect", str(model[0])])
@@ -709,7 +709,7 @@ def test_schemas_are_schemas(tl):
 
 
 def test_demo(tl, monkeypatch):
-    monkeypatch.setattr("tensorlace.demo.main", lambda: print("shown"))
+    monkeypatch.setattr("tensorlace.cli.demo_run.main", lambda: print("shown"))
     assert tl("demo").out == "shown\n"
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "pip install 'tensorlace[plots]'" in tl("demo").error

@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from tests.helpers import oracles
-from tests.helpers.oracles import error, problem
 from tensorlace.columns.bases import Chebyshev, Cosine, Fourier, Polynomial
 from tensorlace.columns.columns import Column, Columns
 from tensorlace.columns.warps import Identity, Standardise
@@ -18,6 +16,7 @@ from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.posterior import Root
 from tensorlace.laplace.precision import Fixed
 from tensorlace.laplace.prior_groups import one_group
+from tensorlace.linalg.blas_threads import one_blas_thread
 from tensorlace.machines import core_variance as variances
 from tensorlace.machines import machine as machines
 from tensorlace.machines.machine import KernelMachine
@@ -25,6 +24,8 @@ from tensorlace.networks import cpd as networks
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import ALS
 from tensorlace.solvers.gauss_newton import GaussNewton
+from tests.helpers import oracles
+from tests.helpers.oracles import error, problem
 
 EVERY_CURVATURE = pytest.mark.parametrize("curvature", oracles.CURVATURES, ids=repr)
 EXACT = pytest.mark.parametrize("curvature", [Full(), GGN(), BlockDiagonal(), Last(0)], ids=repr)
@@ -302,7 +303,7 @@ def test_blas_gets_its_threads_back():
     def limits():
         return [library.num_threads for library in ThreadpoolController().lib_controllers]
 
-    before, hold = limits(), variances.one_blas_thread
+    before, hold = limits(), one_blas_thread
     hold.__enter__()
     hold.__enter__()
     hold.__exit__()

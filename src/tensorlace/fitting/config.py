@@ -14,6 +14,7 @@ from tensorlace.fitting.registry import (
     BASES,
     ENGINES,
     GROUPS,
+    NETWORKS,
     SOLVERS,
     WARPS,
     curvature_named,
@@ -27,7 +28,10 @@ from tensorlace.laplace.precision import Fixed, Policy
 from tensorlace.laplace.prior_groups import (
     Groups,
 )
+from tensorlace.networks.column_network import ColumnNetwork
+from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import Engine
+from tensorlace.networks.network import Network
 from tensorlace.rows.stages import stages
 from tensorlace.solvers.solver import Solver
 
@@ -105,6 +109,8 @@ class Config:
         A fixed noise precision is in units of y.
     kinds : tuple of Kind, optional
         What the columns are; numbers by default.
+    network : type of ColumnNetwork
+        What the columns' functions are combined by.
     rough : bool
         For fits that are only compared: precision updates may lose half their digits.
     """
@@ -118,7 +124,7 @@ class Config:
     truncation: Truncation
     noise: Policy
     prior: Policy
-    groups: Callable[[Sequence[int], int, bool], Groups]
+    groups: Callable[[Network], Groups]
     max_steps: int
     tol: float
     row_dtype: str
@@ -128,6 +134,7 @@ class Config:
     rotate: bool = False
     kinds: tuple[Kind, ...] | None = None
     rough: bool = False
+    network: type[ColumnNetwork] = CPD
 
     @classmethod
     def of(
@@ -166,6 +173,7 @@ class Config:
             additive=params["additive"],
             rotate=params["rotate"],
             kinds=kinds,
+            network=NETWORKS[params.get("network", "cpd")],
         )
 
     def stages(self, n_rows: int, n_weights: int, n_columns: int) -> tuple[int, ...]:
@@ -176,11 +184,25 @@ class Config:
         pays = n_rows >= max(_GROW_FROM_ROWS, _GROW_FROM_TIMES * min(sizes, default=n_rows))
         return sizes if self.grow_rows or pays else ()
 
+    def n_weights(self, sizes: Sequence[int]) -> int:
+        """Weights P for columns of ``sizes`` functions."""
+        widths = self.network.widths(sizes, self.rank)
+        products = sum(K * n for K, n in zip(widths, sizes, strict=True))
+        return products + self.additive * sum(sizes)
+
     def settings(self, sizes: Sequence[int], n_rows: int, target_scale: float) -> Settings:
         """Settings for a table of this size whose target was divided by ``target_scale``."""
-        P = (self.rank + self.additive) * sum(sizes)
+        P = self.n_weights(sizes)
         solver = self.solver or SOLVERS[_solver_for(n_rows, P)]
-        check_size(sizes, self.rank, self.curvature, solver, n_rows, additive=self.additive)
+        check_size(
+            sizes,
+            self.network.widths(sizes, self.rank),
+            self.curvature,
+            solver,
+            n_rows,
+            rank=self.rank,
+            additive=self.additive,
+        )
         noise = self.noise
         if isinstance(noise, Fixed):
             value = noise.value * target_scale * target_scale

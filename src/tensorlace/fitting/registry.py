@@ -1,6 +1,6 @@
 """Names of bases, warps, prior groups, curvatures, solvers, engines and precision policies."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from tensorlace.columns import bases, warps
@@ -16,8 +16,12 @@ from tensorlace.laplace.prior_groups import (
     per_order,
     per_rank_term,
 )
+from tensorlace.networks.column_network import ColumnNetwork
+from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import Engine, NumPyEngine
 from tensorlace.networks.native.engine import CompiledEngine
+from tensorlace.networks.network import Network
+from tensorlace.networks.tensor_train import TensorTrain
 from tensorlace.solvers.als import ALS
 from tensorlace.solvers.gauss_newton import GaussNewton
 from tensorlace.solvers.matrix_free import MatrixFree
@@ -27,6 +31,7 @@ __all__ = [
     "BASES",
     "CURVATURES",
     "GROUPS",
+    "NETWORKS",
     "ENGINES",
     "POLICIES",
     "SOLVERS",
@@ -62,7 +67,7 @@ WARPS: Mapping[str, type[warps.Warp]] = {
 }
 
 
-GROUPS: Mapping[str, Callable[[Sequence[int], int, bool], Groups]] = {
+GROUPS: Mapping[str, Callable[[Network], Groups]] = {
     "all": one_group,
     "column": per_column,
     "order": per_order,
@@ -71,6 +76,7 @@ GROUPS: Mapping[str, Callable[[Sequence[int], int, bool], Groups]] = {
 }
 
 
+NETWORKS: Mapping[str, type[ColumnNetwork]] = {"cpd": CPD, "tt": TensorTrain}
 CURVATURES: Mapping[str, Curvature] = {
     "last": Last(),
     "block": BlockDiagonal(),

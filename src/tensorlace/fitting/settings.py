@@ -1,6 +1,6 @@
 """Everything that decides a fit, as objects."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -8,6 +8,7 @@ from tensorlace.laplace.curvature import Curvature
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Policy
 from tensorlace.laplace.prior_groups import Groups
+from tensorlace.networks.network import Network
 from tensorlace.solvers.solver import Solver
 
 __all__ = ["Settings"]
@@ -25,7 +26,7 @@ class Settings:
         See the modules of these names.
     noise, prior : Policy
         How β and γ are found, for a target of unit variance.
-    groups : function (sizes, rank, additive) -> Groups
+    groups : function (network) -> Groups
     max_steps : int
         Sweeps of ALS or steps of Gauss-Newton, precision rounds included.
     tol : float
@@ -42,7 +43,7 @@ class Settings:
     truncation: Truncation
     noise: Policy
     prior: Policy
-    groups: Callable[[Sequence[int], int, bool], Groups]
+    groups: Callable[[Network], Groups]
     max_steps: int = 200
     tol: float = 1e-8
     precision_tol: float = 1e-4

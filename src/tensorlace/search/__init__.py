@@ -1,6 +1,7 @@
-"""``rank="auto"``: candidates, their cost, trials, mixture weights, noise and widths.
+"""``rank="auto"``: which models are tried, in which order, and how the best are mixed.
 
-imports from: fitting, machines, predictive, rows, solvers, laplace, columns, sources, metrics
+Imports from: predictive, kinds, sources, metrics, columns, rows, solvers, laplace, machines,
+fitting.
 """
 
 __all__: list[str] = []

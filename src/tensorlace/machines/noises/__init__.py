@@ -1,6 +1,6 @@
 """Families of noise that a search chooses from, by name.
 
-imports from: machines
+Imports from: machines
 """
 
 __all__: list[str] = []
