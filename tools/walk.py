@@ -18,12 +18,12 @@ rank or more than 4 in the default. ``--calls`` prints every call between two ro
 
 What counts as a call: a function of the package begins to run, and the innermost frame of the
 package below it on the stack belongs to another module. Frames of other libraries between them are
-looked through, so ``functools.partial`` or a pool that works in the calling thread hide nothing. A
-generator is called where it is made, and not again wherever it goes on. Properties, methods with
-two leading and trailing underscores, and the ``__init__`` that ``dataclass`` writes are the reading
-of an object rather than a call; they count only if they call another function of the package
-themselves. What is mapped by the workers of a search or by the threads of a pool is listed with the
-functions handed to ``reduce``: the one that maps does not know what it calls.
+looked through, so that ``functools.partial`` or a pool that works in the calling thread hide
+nothing. A generator is called where it is first asked for a value, and not again where it goes on.
+Properties, methods with two leading and trailing underscores, and the ``__init__`` that
+``dataclass`` writes are the reading of an object rather than a call; they count only if they call
+another function of the package themselves. What is mapped by the workers of a search is listed with
+the functions handed to ``reduce``: the one that maps does not know what it calls.
 """
 
 import argparse
@@ -281,7 +281,7 @@ def picture(order: list[list[str]], direct: "Counter[Call]", mapped: "Counter[Ca
     left = d.margin + d.lane * len(handers) + (64 if handers else 0)
     right = left + d.box
     # the lane of the room at the top is the one farthest out
-    lanes = {r: right + 74 + d.lane * (len(callers) - 1 - k) for k, r in enumerate(callers)}
+    lanes = {r: right + 122 + d.lane * (len(callers) - 1 - k) for k, r in enumerate(callers)}
     inner = {r: left - 64 - d.lane * k for k, r in enumerate(handers)}
     top, bottom, y = {}, {}, float(d.margin)
     for name in rooms:
@@ -302,7 +302,8 @@ def picture(order: list[list[str]], direct: "Counter[Call]", mapped: "Counter[Ca
             parts.append(
                 f'<g class="c{k % 6}"><path d="M{x} {ends[-1]:g}H{right + 9}"/>'
                 f'<path class="head" d="M{right + 2} {ends[-1]:g}l8 -3.5v7z"/>'
-                f'<text x="{right + 14}" y="{ends[-1] - 3:g}">{direct[caller, name]:,}</text></g>'
+                f'<text x="{right + 14}" y="{ends[-1] - 3:g}">'
+                f"{direct[caller, name]:,} by {caller}</text></g>"
             )
         parts.append(f'<path class="c{k % 6}" d="M{right} {start:g}H{x}V{max(ends):g}"/>')
     for caller in handers:

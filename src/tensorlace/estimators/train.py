@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,13 +74,16 @@ def train(
         threads=threads,
         memory_budget=params["memory_budget"],
         checkpoint=checkpoint,
-        progress=partial(
-            progress_printer,
-            verbose=params["verbose"],
-            n_members=n_members,
-            n_rows=table.n_rows,
-            max_steps=params["max_sweeps"],
-        ),
+        progress=[
+            progress_printer(
+                member,
+                verbose=params["verbose"],
+                n_members=n_members,
+                n_rows=table.n_rows,
+                max_steps=params["max_sweeps"],
+            )
+            for member in range(n_members)
+        ],
     )
     return Found(Ensemble(machines, np.full(n_members, 1.0 / n_members)))
 
