@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tensorlace._atomic import write_atomically
 from tensorlace.errors import InputError, ModelFileError
-from tensorlace.estimators.predict_mixin import PredictsDistributions
 from tensorlace.export.inputs import Inputs
 from tensorlace.export.translation import onnx_model
-from tensorlace.machines.ensemble import Ensemble
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 from tensorlace.machines.portable_ensemble import portable_mixture
 from tensorlace.portable import Builder
 
@@ -23,7 +21,7 @@ OUTPUTS = ("mean", "std", "epistemic_std", "aleatoric_std")
 """All of shape (rows,); with ``predicted_`` before them if a column has such a name."""
 
 
-def to_onnx(model: Any, *, target: str | None = None) -> Any:
+def to_onnx(model: FittedModel | HoldsModel, *, target: str | None = None) -> Any:
     """ONNX graph of a fitted model.
 
     Inputs. If all columns are numbers, there is one input ``X`` (rows, D) in double precision. If
@@ -41,8 +39,8 @@ def to_onnx(model: Any, *, target: str | None = None) -> Any:
 
     Parameters
     ----------
-    model : TNKMRegressor
-        Fitted, with ``predictive="linearized"``.
+    model : TNKMRegressor or FittedModel
+        With ``predictive="linearized"``.
     target : str, optional
         What is predicted.
 
@@ -75,21 +73,18 @@ def to_onnx(model: Any, *, target: str | None = None) -> Any:
     >>> bool(np.allclose([mean, std], model.predict(X, return_std=True), rtol=1e-9))
     True
     """
-    if not isinstance(model, PredictsDistributions):
-        raise InputError(f"a {type(model).__name__} cannot be exported: give a TNKMRegressor")
-    check_is_fitted(model)
-    if model.predictive != "linearized":
+    fitted = fitted_model(model)
+    if fitted.n_draws:
         raise InputError(
-            f"predictive={model.predictive!r} draws {model.n_draws} networks, for which there is "
-            "no graph: fit with predictive='linearized', which has a closed form"
+            f"predictive='sampled' draws {fitted.n_draws} networks, for which there is no graph: "
+            "fit with predictive='linearized', which has a closed form"
         )
     from importlib.metadata import version
 
-    inputs = Inputs.of(model)
+    inputs = Inputs.of(fitted)
     g = Builder()
     columns = inputs.columns(g)
-    ensemble = Ensemble(model.machines_, model.weights_, model._sharp, model.noise_)
-    moments = portable_mixture(g, ensemble, columns).moments(g)
+    moments = portable_mixture(g, fitted.ensemble, columns).moments(g)
     infinite = g.sum(g.number(g.isinf(g.stack(columns)))) > 0.0
     prefix = ""
     while any(prefix + name in inputs.names for name in OUTPUTS):
@@ -104,7 +99,9 @@ def to_onnx(model: Any, *, target: str | None = None) -> Any:
     return onnx_model(g.build(outputs), about, about["tensorlace.version"])
 
 
-def save_onnx(model: Any, path: str | os.PathLike[str], *, target: str | None = None) -> None:
+def save_onnx(
+    model: FittedModel | HoldsModel, path: str | os.PathLike[str], *, target: str | None = None
+) -> None:
     """Write the ONNX graph of a fitted model to a file, all or nothing; see `to_onnx`."""
     data = to_onnx(model, target=target).SerializeToString()
     try:

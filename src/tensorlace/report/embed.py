@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tensorlace.compact.posterior_directions import exponents_of, widths_of
 from tensorlace.machines.ensemble import Ensemble
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 from tensorlace.machines.portable_ensemble import portable_mixture
 from tensorlace.portable import Builder, Graph, Input, Node
 
@@ -27,13 +28,13 @@ _SMALL = 8
 """Numbers of a constant that is written as a list."""
 
 
-def embed(model: Any) -> dict[str, Any]:
-    """Everything that linearised predictions of a fitted estimator need, ready for ``json.dumps``.
+def embed(model: FittedModel | HoldsModel) -> dict[str, Any]:
+    """Everything that linearised predictions of a fitted model need, ready for ``json.dumps``.
 
     Parameters
     ----------
-    model : TNKMRegressor
-        Fitted. A calibration changes the quantiles, as in ``predict_quantiles``.
+    model : TNKMRegressor or FittedModel
+        A calibration changes the quantiles, as in ``predict_quantiles``.
 
     Examples
     --------
@@ -44,10 +45,10 @@ def embed(model: Any) -> dict[str, Any]:
     >>> sorted(embedded), sorted(embedded["graph"])
     (['graph', 'levels', 'residuals'], ['arrays', 'nodes', 'outputs'])
     """
-    ensemble = Ensemble(model.machines_, model.weights_, model._sharp, model.noise_)
+    fitted = fitted_model(model)
     return {
-        "graph": graph_as_json(_graph(ensemble)),
-        "residuals": _residuals(model.calibration_),
+        "graph": graph_as_json(_graph(fitted.ensemble)),
+        "residuals": _residuals(fitted.calibration),
         "levels": list(LEVELS),
     }
 
