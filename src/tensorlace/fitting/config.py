@@ -65,7 +65,7 @@ small gradient; beyond, for the sweeps of ALS, which come within a percent first
 
 _MATRIX_FREE_ROWS = 5_000
 """Rows from which the former is the matrix-free solver instead of dense Gauss-Newton: with 8,000
-rows or more it ends lower in a fraction of the time (`results/bench/passes.json`). With fewer, a
+rows or more it ends lower in a fraction of the time (`lab/results/passes`). With fewer, a
 dense step is cheap and where it ends is as often the better place."""
 
 

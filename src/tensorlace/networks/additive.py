@@ -12,17 +12,12 @@ import numpy as np
 
 from tensorlace._types import Array, Mask
 from tensorlace.columns.bases.basis import Basis
+from tensorlace.networks.block import Block
+from tensorlace.networks.cores import Cores, Phi
 from tensorlace.networks.engine import Engine
-from tensorlace.networks.network import (
-    Averaged,
-    Cores,
-    FeatureBlock,
-    Labels,
-    Local,
-    Network,
-    Phi,
-    Surroundings,
-)
+from tensorlace.networks.network import Averaged, Labels, Local, Network, Surroundings
+from tensorlace.networks.portable import PortableNetwork
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Additive"]
 
@@ -31,9 +26,7 @@ __all__ = ["Additive"]
 class _Nothing(Surroundings):
     """Nothing surrounds the only core."""
 
-    def around(
-        self, block: FeatureBlock, d: int, cores: Cores
-    ) -> tuple[Array | None, Array | None]:
+    def around(self, block: Block, d: int, cores: Cores) -> tuple[Array | None, Array | None]:
         """Empty products."""
         return None, None
 
@@ -119,6 +112,13 @@ class Additive(Network):
         n = phi[0].shape[1]
         return [np.repeat(a.T, n, axis=1) for a in self.column_weights(self.cores)]
 
+    def portable(self, g: Builder, phi: Sequence[Value], which: Sequence[int]) -> PortableNetwork:
+        """The features of all columns are the Jacobian."""
+        features = g.concat(phi)
+        ones = g.expand(1.0, g.slice(phi[0], 0, 1))
+        response = self.weights[0] @ features
+        return PortableNetwork(response, [ones] * len(phi), features if which else None)
+
     def averaged(self, phi: list[Array], weight: Array, p: int, own: Array) -> Averaged:
         """Other columns at their average features."""
         k = own.shape[1]
@@ -144,7 +144,7 @@ class Additive(Network):
         return _Nothing()
 
     def core_sums(
-        self, block: FeatureBlock, d: int, around: Surroundings, others: Array | None = None
+        self, block: Block, d: int, around: Surroundings, others: Array | None = None
     ) -> tuple[Array, Array, Array]:
         """The design matrix is the features of all columns."""
         phi = block.features()
@@ -155,7 +155,7 @@ class Additive(Network):
         (gram,) = self.core_moments(block)
         return gram, slope, np.array(weighted @ residual)
 
-    def core_moments(self, block: FeatureBlock) -> tuple[Array, ...]:
+    def core_moments(self, block: Block) -> tuple[Array, ...]:
         """Gram matrix of the features of all columns, which is expanded already."""
         A = np.concatenate(block.features())
         return (block.weighted(A) @ A.T,)
@@ -168,7 +168,7 @@ class Additive(Network):
         """A dense product."""
         return False
 
-    def squares(self, block: FeatureBlock) -> tuple[Array, ...]:
+    def squares(self, block: Block) -> tuple[Array, ...]:
         """Squared features."""
         parts = [block.weighted(p * p).sum(axis=1) for p in block.features()]
         return (np.concatenate(parts)[None],)
