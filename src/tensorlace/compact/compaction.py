@@ -28,10 +28,10 @@ __all__ = ["Deviation", "compact", "deviation", "n_bytes"]
 M = TypeVar("M", FittedModel, HoldsModel)
 
 _ROWS = 256
-"""Training rows that say what matters."""
+"""Reference rows on which deviations are measured."""
 
 _FEWER = 0.7
-"""Share of the members that are tried next."""
+"""Factor from one number of members to the next that is tried."""
 
 _KNOT_SHARE, _KNOT_BYTES = 0.15, 16
 """Share of all bytes that knots of warps may take, and bytes of a knot and its height."""

@@ -1,4 +1,4 @@
-"""Effects of single columns as a picture."""
+"""Display of the effects of single columns."""
 
 from collections.abc import Sequence
 from typing import Any, Self, final
@@ -164,7 +164,7 @@ def _points(ax: Any, e: Effects) -> None:
 
 
 def _ticks(ax: Any, values: Any) -> None:
-    """Where rows are, along the lower edge."""
+    """Values of rows as ticks along the lower edge."""
     ax.plot(
         values,
         np.full(len(values), 0.015),

@@ -1,4 +1,4 @@
-"""What a graph is fed with: one tensor of numbers, or one per column if some are not numbers."""
+"""Inputs of a graph: one tensor of numbers, or one per column if some are not numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

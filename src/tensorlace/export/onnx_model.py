@@ -1,4 +1,4 @@
-"""A fitted model as one ONNX graph: members, how much each counts in a row, and the noise."""
+"""A fitted model as one ONNX graph: members, their weights row by row, and the noise."""
 
 import json
 import os

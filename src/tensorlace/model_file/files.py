@@ -39,7 +39,7 @@ from tensorlace.model_file.state import model_of, state_of
 __all__ = ["VERSION", "describe", "load", "save"]
 
 VERSION = 1
-"""Of the format. A file of another version is refused."""
+"""Version of the format; a file of another one is refused."""
 
 Note = str | int | float | bool | None
 
@@ -113,7 +113,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file says of itself, as plain data.
+    """Description of a model file as plain data.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _to_bytes(model: Any, notes: Mapping[str, Note], background: bool = True) -> bytes:
-    """A whole file."""
+    """Bytes of the file of a model."""
     if not isinstance(model, FittedModel | HoldsModel):
         name = type(model).__name__
         raise ModelFileError(f"a {name} cannot be saved: give a fitted {' or '.join(MODULES)}")

@@ -95,7 +95,7 @@ CHOSEN: dict[str, Any] = {
     "best_params_": dict[str, Any],
     "best_score_": float,
 }
-"""More of them, where one model was chosen by cross-validation."""
+"""Further values of an estimator that chose its model by cross-validation."""
 
 INNER = "best_estimator_"
 """The estimator inside of a cross-validated one."""
@@ -126,7 +126,7 @@ def check_state(estimator: str, state: Mapping[str, Any]) -> None:
 
 
 def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What must hold for every model, each as soon as all before it do."""
+    """Conditions on the values of a model; each may assume those before it."""
     D, machines, encoding = state["n_features_in_"], state["machines_"], state["_encoding"]
     names = state.get("feature_names_in_")
     if names is not None:

@@ -79,7 +79,7 @@ def _value(value: Any) -> str:
 
 
 def records(table: Any) -> list[dict[str, Any]]:
-    """ReportedRows of results, which are a data frame where pandas is installed."""
+    """Rows of results, which are a data frame where pandas is installed."""
     if table is None:
         return []
     return list(table.to_dict("records") if hasattr(table, "to_dict") else table)
@@ -98,7 +98,7 @@ _CHOICES = {
 
 
 def choices(record: FitRecord) -> list[dict[str, Any]]:
-    """For each thing that was left to the data: what was tried, and how well its best did."""
+    """Values that a search tried for each argument, with the best score of each."""
     tried = records(record.search_results)
     lines = []
     for key, name in _CHOICES.items():
@@ -186,7 +186,7 @@ def code(record: FitRecord) -> str:
 
 
 def versions(names: Sequence[str] = ("tensorlace", "numpy", "scipy", "scikit-learn")) -> str:
-    """What this was computed with."""
+    """Versions of the libraries, of Python and of the operating system."""
     found = []
     for name in names:
         try:

@@ -1,4 +1,4 @@
-"""A model that answers requests: table in, four columns out."""
+"""A fitted model as the server uses it: tables in, predictions out."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
@@ -36,7 +36,7 @@ class ServedModel:
 
     @classmethod
     def of(cls, model: FittedModel | HoldsModel, name: str, target: str | None = None) -> Self:
-        """From a fitted model, which is left as it is."""
+        """Serve a copy of a fitted model that predicts with one thread."""
         fitted = replace(fitted_model(model), threads=1)
         return cls(name, fitted, ColumnValues.of(fitted), target)
 
