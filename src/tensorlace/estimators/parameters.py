@@ -13,6 +13,7 @@ __all__ = ["CONSTRAINTS", "PAPER"]
 _AUTO = StrOptions({"auto"})
 
 CONSTRAINTS: dict[str, Any] = {
+    "likelihood": [StrOptions(set(registry.LIKELIHOODS))],
     "network": [StrOptions(set(registry.NETWORKS))],
     "rank": [Interval(Integral, 0, None, closed="left"), _AUTO],
     "n_basis": [Interval(Integral, 1, None, closed="left"), "array-like", _AUTO],

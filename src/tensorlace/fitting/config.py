@@ -14,6 +14,7 @@ from tensorlace.fitting.registry import (
     BASES,
     ENGINES,
     GROUPS,
+    LIKELIHOODS,
     NETWORKS,
     SOLVERS,
     WARPS,
@@ -28,11 +29,14 @@ from tensorlace.laplace.precision import Fixed, Policy
 from tensorlace.laplace.prior_groups import (
     Groups,
 )
+from tensorlace.likelihoods.gaussian import GAUSSIAN
+from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.networks.column_network import ColumnNetwork
 from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import Engine
 from tensorlace.networks.network import Network
 from tensorlace.rows.stages import stages
+from tensorlace.solvers.als import ALS
 from tensorlace.solvers.solver import Solver
 
 __all__ = ["PLAIN", "Config", "spread"]
@@ -61,7 +65,7 @@ small gradient; beyond, for the sweeps of ALS, which come within a percent first
 
 _MATRIX_FREE_ROWS = 5_000
 """Rows from which the former is the matrix-free solver instead of dense Gauss-Newton: with 8,000
-rows or more it ends lower in a fraction of the time (`results/bench/passes.json`). With fewer, a
+rows or more it ends lower in a fraction of the time (`lab/results/passes`). With fewer, a
 dense step is cheap and where it ends is as often the better place."""
 
 
@@ -111,6 +115,8 @@ class Config:
         What the columns are; numbers by default.
     network : type of ColumnNetwork
         What the columns' functions are combined by.
+    likelihood : Likelihood
+        How targets scatter about the response.
     rough : bool
         For fits that are only compared: precision updates may lose half their digits.
     """
@@ -135,6 +141,7 @@ class Config:
     kinds: tuple[Kind, ...] | None = None
     rough: bool = False
     network: type[ColumnNetwork] = CPD
+    likelihood: Likelihood = GAUSSIAN
 
     @classmethod
     def of(
@@ -174,6 +181,7 @@ class Config:
             rotate=params["rotate"],
             kinds=kinds,
             network=NETWORKS[params.get("network", "cpd")],
+            likelihood=LIKELIHOODS[params.get("likelihood", "gaussian")],
         )
 
     def stages(self, n_rows: int, n_weights: int, n_columns: int) -> tuple[int, ...]:
@@ -193,7 +201,12 @@ class Config:
     def settings(self, sizes: Sequence[int], n_rows: int, target_scale: float) -> Settings:
         """Settings for a table of this size whose target was divided by ``target_scale``."""
         P = self.n_weights(sizes)
-        solver = self.solver or SOLVERS[_solver_for(n_rows, P)]
+        if isinstance(self.solver, ALS) and not self.likelihood.squared:
+            raise InputError(
+                'solver="als" solves least squares, which this likelihood is not: '
+                'give solver="gauss_newton" or "matrix_free"'
+            )
+        solver = self.solver or SOLVERS[_solver_for(n_rows, P, squared=self.likelihood.squared)]
         check_size(
             sizes,
             self.network.widths(sizes, self.rank),
@@ -204,7 +217,9 @@ class Config:
             additive=self.additive,
         )
         noise = self.noise
-        if isinstance(noise, Fixed):
+        if not self.likelihood.squared:
+            noise = Fixed(1.0)
+        elif isinstance(noise, Fixed):
             value = noise.value * target_scale * target_scale
             if not 0.0 < value < np.inf:
                 raise InputError(
@@ -226,9 +241,10 @@ class Config:
         )
 
 
-def _solver_for(n_rows: int, n_weights: int) -> str:
+def _solver_for(n_rows: int, n_weights: int, *, squared: bool) -> str:
     """Solver that "auto" stands for."""
     small = min(n_rows, n_weights)
-    if small > _GAUSS_NEWTON_SIZE or n_rows * n_weights * small > _GAUSS_NEWTON_WORK:
-        return "als"
+    dear = small > _GAUSS_NEWTON_SIZE or n_rows * n_weights * small > _GAUSS_NEWTON_WORK
+    if dear:
+        return "als" if squared else "matrix_free"
     return "gauss_newton" if n_rows < _MATRIX_FREE_ROWS else "matrix_free"

@@ -27,6 +27,7 @@ from tensorlace.fitting.fit_network import Progress, infer
 from tensorlace.fitting.run import Start
 from tensorlace.kinds import Kind, Numeric
 from tensorlace.laplace.prior_groups import one_group
+from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.pruning import prune
@@ -81,6 +82,10 @@ def fit_machines(
     try:
         *summaries, y = pieces.reduce(_Summarise.of(table), merge_tables)
         target = Standardise.from_summary(y)
+        if not config.likelihood.squared:
+            pieces.reduce(_Check(config.likelihood), max)
+        if not config.likelihood.standardises:
+            target = Standardise.unchanged()
         columns = _columns(config, table, pieces, summaries)
         settings = config.settings(columns.sizes, table.n_rows, target.scale)
         constants = [column.basis.constant() for column in columns.columns]
@@ -93,6 +98,7 @@ def fit_machines(
             "memory_budget": memory_budget,
             "engine": config.engine,
             "dtype": config.row_dtype,
+            "likelihood": config.likelihood,
         }
         in_memory = partial(
             MemoryRows, bases=[c.basis for c in columns.columns], threads=threads, **how
@@ -218,6 +224,17 @@ def _parts(
     sample = gather(pieces, columns, target, sizes[-1])
     parts = (sample.part(size, pieces.n_rows) for size in sizes)
     return [in_memory(part.u, part.y, part.weight) for part in parts if part.y.size]
+
+
+class _Check:
+    """Refuse targets that cannot be. Picklable."""
+
+    def __init__(self, likelihood: Likelihood) -> None:
+        self._likelihood = likelihood
+
+    def __call__(self, chunk: Chunk) -> int:
+        self._likelihood.check(chunk.y if chunk.weight is None else chunk.y[chunk.weight > 0])
+        return 0
 
 
 class _Summarise:

@@ -16,6 +16,8 @@ from tensorlace.laplace.prior_groups import (
     per_order,
     per_rank_term,
 )
+from tensorlace.likelihoods.gaussian import GAUSSIAN
+from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.networks.column_network import ColumnNetwork
 from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import Engine, NumPyEngine
@@ -31,6 +33,7 @@ __all__ = [
     "BASES",
     "CURVATURES",
     "GROUPS",
+    "LIKELIHOODS",
     "NETWORKS",
     "ENGINES",
     "POLICIES",
@@ -76,6 +79,7 @@ GROUPS: Mapping[str, Callable[[Network], Groups]] = {
 }
 
 
+LIKELIHOODS: Mapping[str, Likelihood] = {"gaussian": GAUSSIAN}
 NETWORKS: Mapping[str, type[ColumnNetwork]] = {"cpd": CPD, "tt": TensorTrain}
 CURVATURES: Mapping[str, Curvature] = {
     "last": Last(),

@@ -12,7 +12,7 @@ from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import GAUSSIAN, with_noise
 from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.networks.engine import NUMPY, Engine
-from tensorlace.predictive.distributions import Distribution, Mixture, Normal
+from tensorlace.predictive.distributions import Distribution, Mixture
 
 __all__ = ["Ensemble", "SHARPNESS", "blend"]
 
@@ -46,7 +46,7 @@ class Ensemble:
 
     def mean(self, X: Array, threads: int = 1) -> Array:
         """Predictive mean (n,)."""
-        if not self.plain:
+        if not self.plain or not all(m.fit.likelihood.squared for m in self.machines):
             return self.dist(X, threads).mean
         means = (machine.mean(X, threads, self.engine) for machine in self.machines)
         return np.asarray(sum(w * mean for w, mean in zip(self.weights, means, strict=True)))
@@ -55,7 +55,7 @@ class Ensemble:
         """Linearised predictive distributions of n rows."""
         return self.mixed(self._parts(X, threads), X, threads)
 
-    def _parts(self, X: Array, threads: int) -> list[Normal]:
+    def _parts(self, X: Array, threads: int) -> list[Distribution]:
         return [machine.linearized(X, threads, self.engine) for machine in self.machines]
 
     def mixed(self, parts: Sequence[Distribution], X: Array, threads: int = 1) -> Distribution:
@@ -109,7 +109,10 @@ class Ensemble:
                 if self.noise.shrink != 1.0:
                     middle = (machine.mean(X, threads, self.engine)[:, None] - location) / scale
                     f = middle + self.noise.shrink * (f - middle)
-                z = f + machine.noise_std * noise[:, columns]
+                if machine.fit.likelihood.squared:
+                    z = f + machine.noise_std * noise[:, columns]
+                else:
+                    z = machine.fit.likelihood.sample(f, machine.noise_std, rng)
                 mine = np.broadcast_to(member == m, y.shape)[:, columns]
                 target = location + scale * z
                 y[:, columns] = np.where(mine, target, y[:, columns])

@@ -9,7 +9,7 @@ right variances make it up, and every prediction stays a mixture of normals.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 from scipy.special import gammainc, gammaincinv
@@ -17,6 +17,8 @@ from scipy.special import gammainc, gammaincinv
 from tensorlace._types import Array
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise_model import NoiseModel
+from tensorlace.machines.portable_machine import portable_response
+from tensorlace.portable import Builder, Value
 from tensorlace.predictive.distributions import Distribution, Mixture
 
 __all__ = ["GAUSSIAN", "LARGEST_LOG", "Noise", "scales", "with_noise"]
@@ -93,6 +95,15 @@ class Noise(NoiseModel):
         return "student" if heavy else "gaussian"
 
     @property
+    def description(self) -> str:
+        """Tails, and whether it varies."""
+        tails = "normal"
+        if np.isfinite(self.degrees):
+            tails = f"Student's t with {self.degrees:.3g} degrees of freedom"
+        where = "varies with the columns" if self.strength > 0.0 else "the same everywhere"
+        return f"{tails}, {where}"
+
+    @property
     def trivial(self) -> bool:
         """Whether it changes nothing."""
         return self.factor == self.shrink == 1.0 and self.kind == "gaussian"
@@ -124,19 +135,21 @@ class Noise(NoiseModel):
         """The same noise with another ``shrink``."""
         return replace(self, shrink=shrink)
 
-    def portable(self) -> dict[str, Any]:
-        """Numbers for predictions elsewhere."""
-        shares, stds = self.scale_mixture
-        return {
-            "trivial": bool(self.trivial),
-            "factor": self.factor,
-            "shrink": self.shrink,
-            "shares": shares.tolist(),
-            "stds": stds.tolist(),
-            "strength": self.strength,
-            "level": self.level,
-            "largest": LARGEST_LOG,
-        }
+    def with_machines(self, machines: tuple[KernelMachine, ...]) -> Self:
+        """The same noise with other networks for its variation."""
+        return replace(self, machines=machines)
+
+    def portable(self, g: Builder, x: Sequence[Value]) -> Value | None:
+        """`log_variance` (n,) as a graph, from columns (n,); None if it is zero everywhere."""
+        if self.strength == 0.0:
+            return None
+        total: Value | None = None
+        for machine in self.machines:
+            f = portable_response(g, machine, x) * machine.target.scale + machine.target.location
+            total = f if total is None else total + f
+        assert total is not None
+        h = (total / len(self.machines) - self.level) * self.strength
+        return g.clip(h, -LARGEST_LOG, LARGEST_LOG)
 
 
 GAUSSIAN = Noise()

@@ -1,9 +1,12 @@
 """What every noise of a mixture can be asked for."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 from tensorlace._types import Array
+from tensorlace.machines.machine import KernelMachine
+from tensorlace.portable import Builder, Value
 
 __all__ = ["NoiseModel"]
 
@@ -24,11 +27,14 @@ class NoiseModel(ABC):
         Of the variation of h with x, 0 if there is none.
     shrink : float
         s, on the whole standard deviation of every member.
+    machines : tuple of KernelMachine
+        Networks that h is made from, of which only the mean is used; none if it is constant.
     """
 
     factor: float
     strength: float
     shrink: float
+    machines: tuple[KernelMachine, ...]
 
     @property
     @abstractmethod
@@ -37,8 +43,13 @@ class NoiseModel(ABC):
 
     @property
     @abstractmethod
-    def trivial(self) -> bool:
-        """Whether it changes nothing."""
+    def description(self) -> str:
+        """The same for people, in a few words."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, float]:
+        """Its free parameters by name, for the table of noises that were tried."""
 
     @property
     @abstractmethod
@@ -47,8 +58,8 @@ class NoiseModel(ABC):
 
     @property
     @abstractmethod
-    def parameters(self) -> dict[str, float]:
-        """Its free parameters by name, for the table of noises that were tried."""
+    def trivial(self) -> bool:
+        """Whether it changes nothing."""
 
     @property
     @abstractmethod
@@ -60,12 +71,16 @@ class NoiseModel(ABC):
         """Logarithm h (n,) of the noise variance in units of its average."""
 
     @abstractmethod
+    def portable(self, g: Builder, x: Sequence[Value]) -> Value | None:
+        """`log_variance` as a graph, from columns (n,); None if it is zero everywhere."""
+
+    @abstractmethod
     def scaled(self, shrink: float) -> Self:
         """The same noise with another ``shrink``."""
 
     @abstractmethod
-    def portable(self) -> dict[str, Any]:
-        """All that predictions need but the networks of `log_variance`, as numbers and lists."""
+    def with_machines(self, machines: tuple[KernelMachine, ...]) -> Self:
+        """The same noise with other ``machines``."""
 
     @property
     def variance_factor(self) -> float:

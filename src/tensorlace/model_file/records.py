@@ -14,6 +14,7 @@ from tensorlace.columns.warps import Standardise
 from tensorlace.errors import ModelFileError
 from tensorlace.laplace.curvature import Curvature
 from tensorlace.laplace.posterior import Posterior
+from tensorlace.likelihoods.gaussian import GAUSSIAN
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.networks.additive import Additive
@@ -55,21 +56,24 @@ class MachineRecord:
     n_pruned: int
 
 
+_COMMON = tuple(f.name for f in fields(FittedProducts) if f.name != "cores")
+
+
 def in_file(value: Any) -> Any:
     """What a file holds in place of ``value``."""
     if not isinstance(value, KernelMachine):
         return value
     parts = _parts(value)
     products = value.fit.network.products()
-    if products is not None:
+    if products is not None and value.fit.likelihood == GAUSSIAN:
         cores, functions = products
-        rest = {f.name: getattr(value.fit, f.name) for f in fields(Fitted) if f.name != "network"}
+        rest = {name: getattr(value.fit, name) for name in _COMMON}
         parts["fit"] = FittedProducts(cores if functions is None else (*cores, functions), **rest)
     return MachineRecord(**parts)
 
 
-def in_memory(value: Any) -> Any:
-    """What ``value`` of a file stands for.
+def in_memory(value: Any, where: str) -> Any:
+    """What ``value`` of a file stands for; ``where`` it is, for messages.
 
     Raises
     ------
@@ -80,8 +84,8 @@ def in_memory(value: Any) -> Any:
         return value
     parts = _parts(value)
     if isinstance(value.fit, FittedProducts):
-        rest = {f.name: getattr(value.fit, f.name) for f in fields(Fitted) if f.name != "network"}
-        parts["fit"] = Fitted(_network(value.fit.cores, value.columns.sizes), **rest)
+        rest = {name: getattr(value.fit, name) for name in _COMMON}
+        parts["fit"] = Fitted(_network(value.fit.cores, value.columns.sizes, where), **rest)
     return KernelMachine(**parts)
 
 
@@ -89,10 +93,12 @@ def _parts(value: Any) -> dict[str, Any]:
     return {f.name: getattr(value, f.name) for f in fields(MachineRecord)}
 
 
-def _network(cores: Cores, sizes: tuple[int, ...]) -> Network:
+def _network(cores: Cores, sizes: tuple[int, ...], where: str) -> Network:
     """A sum of products, and of functions if one core is left."""
     D = len(sizes)
     if len(cores) not in (D, D + 1):
-        raise ModelFileError("fit.cores does not fit the rest of the model: the file is wrong")
+        raise ModelFileError(
+            f"{where}.fit.cores does not fit the rest of the model: the file is wrong"
+        )
     products = CPD(cores[:D])
     return products if len(cores) == D else Sum((products, Additive(cores[D], sizes)))

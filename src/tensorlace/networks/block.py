@@ -80,6 +80,14 @@ class Block:
         """``values`` (..., n) times the row weights."""
         return values if self.weight is None else values * self.weight
 
+    def working(self, y: Array, weight: Array) -> "Block":
+        """The same rows with other targets and weights; features are shared."""
+        block = Block(
+            self.index, self._u, y, weight, self._bases, self._keep, self.dtype, self.engine
+        )
+        block._kept = {k: v for k, v in self._kept.items() if k[0] == "phi"}
+        return block
+
     def _cached(self, kind: str, d: int, make: Callable[[], Array]) -> Array:
         if not self._keep:
             return make()

@@ -19,6 +19,8 @@ from tensorlace.columns.bases.basis import Basis
 from tensorlace.networks.block import Block
 from tensorlace.networks.cores import Cores, Phi, design, from_vector, pull, to_vector
 from tensorlace.networks.engine import Engine
+from tensorlace.networks.portable import PortableNetwork
+from tensorlace.portable import Builder, Value
 
 __all__ = [
     "Averaged",
@@ -292,6 +294,13 @@ class Network(ABC):
         """Rows and columns of each core that `restricted` keeps."""
 
     # other forms
+
+    @abstractmethod
+    def portable(self, g: Builder, phi: Sequence[Value], which: Sequence[int]) -> PortableNetwork:
+        """Response, environments and Jacobian of the cores ``which`` as a graph.
+
+        ``phi`` are the features of all columns, D values (I_d, n).
+        """
 
     def products(self) -> tuple[Cores, Array | None] | None:
         """Cores of a sum of products and weights of a sum of functions, if it is just that."""

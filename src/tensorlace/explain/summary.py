@@ -1,0 +1,244 @@
+"""A fitted model in a page of text."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from textwrap import wrap
+from typing import final
+
+import numpy as np
+
+from tensorlace._types import Array
+from tensorlace.columns.bases import Basis, Missing, Subset
+from tensorlace.explain.relevance import relevance_of
+from tensorlace.machines.fitted_model import FittedModel
+from tensorlace.machines.machine import KernelMachine
+
+__all__ = ["Overview", "overview"]
+
+WIDTH = 80
+_MOST_COLUMNS, _MOST_MEMBERS = 20, 12
+_NAME, _BAR = 24, 36
+
+
+@final
+@dataclass(frozen=True)
+class Overview:
+    """What a person wants to know of a fitted model; ``print`` it.
+
+    Attributes
+    ----------
+    title : str
+    facts : tuple of (str, str)
+        What was found, and its value in words.
+    members : tuple of tuple of str
+        A table with its head first, if there are several members.
+    relevance : tuple of (str, float)
+        Columns and their shares, largest first.
+    remarks : tuple of str
+        What to be careful about.
+    """
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    members: tuple[tuple[str, ...], ...]
+    relevance: tuple[tuple[str, float], ...]
+    remarks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [self.title, "=" * min(len(self.title), WIDTH)]
+        for name, value in self.facts:
+            first, *more = wrap(value, WIDTH - 26) or [""]
+            lines += [f"{name:<24}  {first}", *(" " * 26 + line for line in more)]
+        if self.members:
+            lines += ["", "Members of the mixture", *_table(self.members)]
+        lines += ["", "Relevance: share of the variance of y that a column accounts for"]
+        lines += _bars(self.relevance)
+        for k, remark in enumerate(self.remarks):
+            head = ["", "Remarks"] if k == 0 else []
+            lines += [*head, *wrap(remark, WIDTH, initial_indent="- ", subsequent_indent="  ")]
+        return "\n".join(line.rstrip()[:WIDTH] for line in lines)
+
+    def _repr_html_(self) -> str:
+        """The same text in a notebook."""
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def overview(model: FittedModel) -> Overview:
+    """Collect what `Overview` tells of a fitted model."""
+    machines, record = model.machines, model.record
+    shares = model.shares()
+    scale = machines[0].target.scale
+    noise = float(record.noise_precision) ** -0.5
+    determined = float(np.average([m.fit.determined for m in machines], weights=shares))
+    sizes = [sum(V.size for V in m.fit.cores) for m in machines]
+    pruned = sum(m.n_pruned for m in machines)
+    count = f"{sum(sizes):,} weights" + (f", {pruned:,} more were switched off" if pruned else "")
+    facts = [
+        ("rows", f"{record.n_rows:,}"),
+        ("log evidence", f"{record.log_evidence:.1f}"),
+        ("noise std", f"{noise:.4g} in units of y ({(noise / scale) ** 2:.1%} of its variance)"),
+        ("noise", model.noise.description),
+        ("effective parameters", f"{determined:.1f} of {np.average(sizes, weights=shares):.0f}"),
+        ("size", count),
+        ("steps", f"{record.n_iter}"),
+        *_unseen(model),
+    ]
+    if len(machines) == 1:
+        facts = [*_structure(model, machines[0]), *facts]
+    tried = record.search_results
+    if tried is not None:
+        facts.insert(0, ("chosen from", _plural(len(tried), "candidate")))
+    names, relevance = model.names, relevance_of(model)
+    order = np.argsort(-relevance, kind="stable")
+    return Overview(
+        f"{record.estimator}: {_plural(len(machines), 'member')}, {_plural(len(names), 'column')}",
+        tuple(facts),
+        _members(machines, shares) if len(machines) > 1 else (),
+        tuple((names[d], float(relevance[d])) for d in order),
+        tuple(_remarks(model)),
+    )
+
+
+def _unseen(model: FittedModel) -> Iterable[tuple[str, str]]:
+    """How intervals did on rows held out, and whether they were calibrated since."""
+    seen = model.record.check
+    if seen is not None:
+        held = dict(zip(seen.levels, seen.coverage, strict=True))[0.95]
+        rows = f"{seen.n_rows:,.0f} rows held or left out"
+        yield "95 % intervals", f"held {held:.1%} of {rows}"
+    if model.calibration is not None:
+        yield "calibrated", f"on {model.calibration.n_rows:,.0f} rows of their own"
+
+
+def _structure(model: FittedModel, machine: KernelMachine) -> list[tuple[str, str]]:
+    columns, arguments = machine.columns, model.record.arguments
+    rank, asked = len(machine.fit.cores[0]), arguments.get("rank")
+    fewer = f", of {asked} asked for" if isinstance(asked, int) and asked != rank else ""
+    groups = arguments.get("prior_groups", "auto")
+    if groups == "auto":
+        tried = model.record.search_results
+        if tried is not None:  # those with weight come first
+            chosen = tried[0] if isinstance(tried, list) else tried.iloc[0]
+            groups = chosen["prior_groups"]
+    groups = "one for all weights" if groups in ("all", "auto") else groups
+    return [
+        ("rank", f"{rank}{fewer}"),
+        ("bases", _counted(_basis_name(c.basis) for c in columns.columns)),
+        ("functions per column", _range(columns.sizes)),
+        ("warps", _counted(type(c.warp).__name__.lower() for c in columns.columns)),
+        ("prior precisions", groups),
+        ("additive part", _yes(_additive(machine))),
+        ("rotation", _yes(columns.rotation is not None)),
+    ]
+
+
+def _members(machines: Sequence[KernelMachine], shares: Array) -> tuple[tuple[str, ...], ...]:
+    head = ("share", "rank", "basis", "functions", "warp", "additive", "rotated", "evidence")
+    rows: list[tuple[str, ...]] = []
+    for k in np.argsort(-shares, kind="stable"):
+        m = machines[k]
+        warps = Counter(type(c.warp).__name__.lower() for c in m.columns.columns)
+        bases = Counter(_basis_name(c.basis) for c in m.columns.columns)
+        rows.append(
+            (
+                f"{shares[k]:.2f}",
+                f"{len(m.fit.cores[0])}",
+                bases.most_common(1)[0][0],
+                _range(m.columns.sizes),
+                warps.most_common(1)[0][0],
+                _yes(_additive(m)),
+                _yes(m.columns.rotation is not None),
+                f"{m.fit.log_evidence:.1f}",
+            )
+        )
+    if len(rows) > _MOST_MEMBERS:
+        left = f"+{len(rows) - _MOST_MEMBERS}"
+        rows = [*rows[:_MOST_MEMBERS], (left, *[""] * (len(head) - 1))]
+    return (head, *rows)
+
+
+def _remarks(model: FittedModel) -> Iterable[str]:
+    machines, record = model.machines, model.record
+    fits = [m.fit for m in machines]
+    worst, tol = max(f.gradient for f in fits), record.arguments.get("tol", np.inf)
+    if worst > tol and record.search_results is None:
+        yield (
+            f"The MAP was not reached: relative gradient {worst:.1e}, tol={tol:g}. Raise "
+            f"max_sweeps or tol."
+        )
+    if min(f.rcond for f in fits) < np.finfo(float).eps:
+        yield "Normal equations are singular to working precision: give fewer basis functions."
+    if record.n_dropped:
+        yield f"{record.n_dropped} posterior directions were cut off and count as certain."
+    noise = float(record.noise_precision) ** -0.5 / machines[0].target.scale
+    if noise > 0.99 and machines[0].target.scale > 0:
+        yield "The columns say next to nothing about y: the model predicts its average."
+    growing = {
+        _basis_name(c.basis) for m in machines for c in m.columns.columns if not c.basis.bounded
+    }
+    if growing:
+        yield (
+            f"Beyond the range of the training rows predictions follow polynomials "
+            f"({', '.join(sorted(growing))}): see extrapolated(X)."
+        )
+    if any(m.columns.rotation is not None for m in machines):
+        yield (
+            "Columns were rotated: relevance and effects are averages over combinations of values "
+            "that training rows may not have had."
+        )
+    if record.check is not None and str(record.check) and record.check.contradicted:
+        yield str(record.check)
+
+
+def _bars(shares: Sequence[tuple[str, float]]) -> list[str]:
+    """One line per column, the bar relative to the largest share."""
+    top = max([share for _, share in shares], default=0.0)
+    lines = []
+    for name, share in shares[:_MOST_COLUMNS]:
+        bar = "#" * round(_BAR * share / top) if top > 1e-4 else ""
+        short = name if len(name) <= _NAME else name[: _NAME - 3] + "..."
+        lines.append(f"  {short:<{_NAME}} {share:>7.1%}  {bar}")
+    rest = shares[_MOST_COLUMNS:]
+    if rest:
+        lines.append(f"  and {_plural(len(rest), 'column')} below {max(s for _, s in rest):.1%}")
+    return lines
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True))
+        for row in rows
+    ]
+
+
+def _basis_name(basis: Basis) -> str:
+    if isinstance(basis, Subset | Missing):
+        return _basis_name(basis.base)
+    return basis.name
+
+
+def _counted(names: Iterable[str]) -> str:
+    counts = Counter(names).most_common()
+    if len(counts) == 1:
+        return counts[0][0]
+    return ", ".join(f"{name} ({n})" for name, n in counts)
+
+
+def _range(sizes: Sequence[int]) -> str:
+    low, high = min(sizes), max(sizes)
+    return f"{low}" if low == high else f"{low}-{high}"
+
+
+def _additive(machine: KernelMachine) -> bool:
+    return len(machine.fit.cores) > len(machine.columns.columns)
+
+
+def _yes(flag: bool) -> str:
+    return "yes" if flag else "no"
+
+
+def _plural(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
