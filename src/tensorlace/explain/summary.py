@@ -72,7 +72,7 @@ def overview(model: FittedModel) -> Overview:
     scale = machines[0].target.scale
     noise = float(record.noise_precision) ** -0.5
     determined = float(np.average([m.fit.determined for m in machines], weights=shares))
-    sizes = [sum(V.size for V in m.fit.cores) for m in machines]
+    sizes = [m.fit.network.n_weights for m in machines]
     pruned = sum(m.n_pruned for m in machines)
     count = f"{sum(sizes):,} weights" + (f", {pruned:,} more were switched off" if pruned else "")
     facts = [
@@ -114,7 +114,7 @@ def _unseen(model: FittedModel) -> Iterable[tuple[str, str]]:
 
 def _structure(model: FittedModel, machine: KernelMachine) -> list[tuple[str, str]]:
     columns, arguments = machine.columns, model.record.arguments
-    rank, asked = len(machine.fit.cores[0]), arguments.get("rank")
+    rank, asked = machine.fit.network.rank, arguments.get("rank")
     fewer = f", of {asked} asked for" if isinstance(asked, int) and asked != rank else ""
     groups = arguments.get("prior_groups", "auto")
     if groups == "auto":
@@ -144,7 +144,7 @@ def _members(machines: Sequence[KernelMachine], shares: Array) -> tuple[tuple[st
         rows.append(
             (
                 f"{shares[k]:.2f}",
-                f"{len(m.fit.cores[0])}",
+                f"{m.fit.network.rank}",
                 bases.most_common(1)[0][0],
                 _range(m.columns.sizes),
                 warps.most_common(1)[0][0],
@@ -233,7 +233,7 @@ def _range(sizes: Sequence[int]) -> str:
 
 
 def _additive(machine: KernelMachine) -> bool:
-    return len(machine.fit.cores) > len(machine.columns.columns)
+    return machine.fit.network.additive
 
 
 def _yes(flag: bool) -> str:
