@@ -21,7 +21,7 @@ from tensorlace._atomic import write_atomically
 from tensorlace.errors import ModelFileError
 from tensorlace.estimators.registry import MODULES, default_arguments, estimator_named, holding
 from tensorlace.explain.relevance import relevance_of
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.model_file.about import facts
 from tensorlace.model_file.codec import Decoder, Encoder
 from tensorlace.model_file.container import Arrays, seal, strict_json, unseal
@@ -147,7 +147,7 @@ def _to_bytes(model: Any, notes: Mapping[str, Note], background: bool = True) ->
             raise ModelFileError(f"notes[{key!r}] is {note}: give a finite number or text")
     encoder = Encoder(CLASSES)
     node = _node(model, encoder, background, "")
-    fitted = fitted_model(model)
+    fitted = holder(model).fitted_model()
     kept = len(fitted.rows.weight) if background and fitted.rows is not None else 0
     content = {
         **node,
@@ -166,7 +166,7 @@ def _node(
     if name not in MODULES or type(model) not in (FittedModel, estimator_named(name)):
         raise ModelFileError(f"a {name} cannot be saved: give a fitted {' or '.join(MODULES)}")
     try:
-        fitted = fitted_model(model)
+        fitted = holder(model).fitted_model()
     except NotFittedError as error:
         raise ModelFileError(f"this {name} is not fitted: call fit before saving it") from error
     record = fitted.record

@@ -23,7 +23,8 @@ from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.likelihoods.gaussian import Gaussian
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import Noise
+from tensorlace.machines.noise_model import NoiseModel
+from tensorlace.machines.noises.registry import NOISES
 from tensorlace.model_file.records import FittedProducts, MachineRecord
 from tensorlace.model_file.type_check import conforms
 from tensorlace.networks.additive import Additive
@@ -50,7 +51,8 @@ CLASSES: dict[str, type] = {
         *(GGN, Full, BlockDiagonal, Diag, Last),
         *(posterior.Root, posterior.LowRank, posterior.Blocks, posterior.Diagonal),
         *(CPD, Additive, Sum, TensorTrain, Gaussian),
-        *(Noise, Check, Calibration),
+        *(family.noise for family in NOISES.values()),
+        *(Check, Calibration),
     )
 } | {
     "Background": ReferenceRows,
@@ -70,7 +72,7 @@ ATTRIBUTES: dict[str, Any] = {
     "kinds_": dict[str, Kind],
     "machines_": tuple[KernelMachine, ...],
     "weights_": Array,
-    "noise_": Noise,
+    "noise_": NoiseModel,
     "noise_results_": Any,
     "check_": Check | None,
     "calibration_": Calibration | None,
@@ -143,8 +145,7 @@ def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "weights_", len(machines) > 0 and weights.shape == (len(machines),)
     yield "weights_", np.all(weights >= 0.0) and abs(weights.sum() - 1.0) < 1e-9
     noise, rows, relevance = state["noise_"], state["_background"], state["_relevance"]
-    yield "noise_", noise.factor > 0.0 and noise.degrees > 2.0 and noise.shrink > 0.0
-    yield "noise_", noise.strength == 0.0 or len(noise.machines) > 0
+    yield "noise_", noise.valid
     for what, of in (("machines_", machines), ("noise_.machines", noise.machines)):
         for k, machine in enumerate(of):
             for part, fits in _machine_facts(machine, D):

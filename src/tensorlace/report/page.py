@@ -19,7 +19,7 @@ from tensorlace.explain.effects import partial_effects
 from tensorlace.explain.relevance import relevance_of
 from tensorlace.explain.summary import overview
 from tensorlace.linalg.blas_threads import one_blas_thread
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.report import figures, tables
 from tensorlace.report.controls import controls, typical_row
 from tensorlace.report.embed import embed
@@ -98,7 +98,7 @@ def write_report(
         import jinja2
     except ImportError as error:
         raise ImportError("reports need jinja2: pip install 'tensorlace[report]'") from error
-    fitted = fitted_model(model)
+    fitted = holder(model).fitted_model()
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(_asset("report.html"))
     tell = say or (lambda _: None)

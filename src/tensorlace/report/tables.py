@@ -135,14 +135,21 @@ def noise_table(record: FitRecord) -> list[dict[str, str]]:
         {
             "noise": str(line["noise"]).replace("_", " "),
             "factor": number(line["factor"]),
-            "degrees": number(line["degrees"]) if np.isfinite(line["degrees"]) else "normal tails",
-            "strength": number(line["strength"]),
+            "degrees": _if_any(line.get("degrees"), infinite="normal tails"),
+            "strength": _if_any(line.get("strength")),
             "score": f"{line['held_out_log_score']:.4f}",
             "rows": str(line.get("rows", "held out")),
             "chosen": "chosen" if line["chosen"] else "",
         }
         for line in records(record.noise_results)
     ]
+
+
+def _if_any(value: float | None, infinite: str = "") -> str:
+    """A parameter of a noise, empty where it has none of that name."""
+    if value is None or np.isnan(value):
+        return ""
+    return number(value) if np.isfinite(value) else infinite
 
 
 def row_table(rows: ReportedRows, which: Iterable[int], relevance: Array) -> dict[str, Any]:

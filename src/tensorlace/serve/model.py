@@ -7,7 +7,7 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.errors import InputError
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.serve.values import ColumnValues
 
 __all__ = ["OUTPUTS", "ServedModel"]
@@ -37,7 +37,7 @@ class ServedModel:
     @classmethod
     def of(cls, model: FittedModel | HoldsModel, name: str, target: str | None = None) -> Self:
         """Serve a copy of a fitted model that predicts with one thread."""
-        fitted = replace(fitted_model(model), threads=1)
+        fitted = replace(holder(model).fitted_model(), threads=1)
         return cls(name, fitted, ColumnValues.of(fitted), target)
 
     def predict(self, table: Any, coverage: float) -> dict[str, Array]:
