@@ -193,7 +193,9 @@ class Mixture(Distribution):
             raise InputError(f"need Normals or Mixtures of equal length, got {kinds}, {w.shape}")
         mu, e, a = (np.concatenate([getattr(d, k) for d in ds]) for k in Distribution.__slots__[:3])
         by_row = w.ndim == 2 or any(d.weights.ndim == 2 for d in ds)
-        parts = [v * (_by_row(d.weights) if by_row else d.weights) for v, d in zip(w, ds, strict=True)]
+        parts = [
+            v * (_by_row(d.weights) if by_row else d.weights) for v, d in zip(w, ds, strict=True)
+        ]
         if by_row:
             parts = [
                 np.broadcast_to(part, d.means.shape) for part, d in zip(parts, ds, strict=True)
