@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from tensorlace.fitting import registry
-from tensorlace.machines.noise import KINDS
+from tensorlace.machines.noises.registry import NOISES
 
 __all__ = ["CONSTRAINTS", "PAPER"]
 
@@ -27,7 +27,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_draws": [Interval(Integral, 2, None, closed="left")],
     "threshold": [Interval(Real, 0, None, closed="left"), None],
     "relative_threshold": ["boolean"],
-    "noise": [StrOptions({"auto", *KINDS})],
+    "noise": [StrOptions({"auto", *NOISES})],
     "noise_precision": [
         StrOptions(set(registry.POLICIES)),
         Interval(Real, 0, None, closed="neither"),
