@@ -11,6 +11,7 @@ from tensorlace import Categorical, Numeric, TNKMRegressor
 from tensorlace.columns.bases import Subset
 from tensorlace.report.embed import LEVELS, embed
 from tests.helpers.javascript import start_javascript  # noqa: F401
+from tests.helpers.models import with_ensemble
 from tests.helpers.reported import FRAME, KINDS, NEW, ROWS, N, X, Y, agree, fit
 
 BASES = ("cosine", "sine", "fourier", "chebyshev", "legendre", "polynomial", "unit_polynomial")
@@ -45,6 +46,8 @@ def test_posteriors(javascript, curvature, n_rows):
         {"rotate": True},
         {"additive": True, "rotate": True, "prior_groups": "column_order"},
         {"n_members": 3},
+        {"network": "tt"},
+        {"network": "tt", "rank": 3, "additive": True, "curvature": "block"},
         {"basis": "indicator", "n_basis": 3},
         {"prior_precision": 0.0, "rank": 1},
         {"columns": {0: Categorical()}},
@@ -91,9 +94,10 @@ def test_pruned_model(javascript):
         [np.arange(2 * 9).reshape(2, 9)[:, which].ravel() + 18 * d for d in (0, 1)]
     )
     posterior = replace(machine.fit.posterior, W=machine.fit.posterior.W[kept])
-    fitted = replace(machine.fit, cores=cores, gamma=gamma, posterior=posterior)
+    network = machine.fit.network.with_cores(cores)
+    fitted = replace(machine.fit, network=network, gamma=gamma, posterior=posterior)
     machine = replace(machine, columns=replace(machine.columns, columns=columns), fit=fitted)
-    model.machines_ = (machine,)
+    model = with_ensemble(model, machines=(machine,))
     agree(javascript, model, np.column_stack([ROWS[:, 0], ROWS[:, 1]]))
 
 

@@ -10,14 +10,14 @@ from tensorlace.sources import ArraySource, Chunk, RowSource
 from tensorlace.sources.pieces import LocalPieces, Pieces
 from tensorlace.sources.sampling import Hashes, hashes, largest_hash
 
-__all__ = ["BACKGROUND_ROWS", "Background", "gather_background"]
+__all__ = ["REFERENCE_ROWS", "ReferenceRows", "gather_reference_rows"]
 
-BACKGROUND_ROWS = 4096
+REFERENCE_ROWS = 4096
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Background:
+class ReferenceRows:
     """Rows of the training table, as numbers.
 
     Attributes
@@ -30,13 +30,13 @@ class Background:
     X: Array
     weight: Array
 
-    def part(self, size: int) -> "Background":
+    def part(self, size: int) -> "ReferenceRows":
         """The first ``size`` rows."""
         weight = self.weight[:size]
-        return Background(self.X[:size], weight / weight.sum())
+        return ReferenceRows(self.X[:size], weight / weight.sum())
 
 
-def gather_background(table: RowSource | Pieces, size: int = BACKGROUND_ROWS) -> Background:
+def gather_reference_rows(table: RowSource | Pieces, size: int = REFERENCE_ROWS) -> ReferenceRows:
     """At most ``size`` rows: all, or those whose numbers have the smallest hashes.
 
     So they are the same for a table in memory, on disk or on a cluster, and any first few of them
@@ -55,7 +55,7 @@ def gather_background(table: RowSource | Pieces, size: int = BACKGROUND_ROWS) ->
     X, weight, key = found
     first = np.argsort(key, kind="stable")[:size]
     total = float(weight[first].sum())
-    return Background(X[first], weight[first] / total)
+    return ReferenceRows(X[first], weight[first] / total)
 
 
 @final
