@@ -8,7 +8,7 @@ from tensorlace_lab.systems.regressor import Array
 __all__ = ["MAX_LENGTHS", "sine_features"]
 
 MAX_LENGTHS = (0.1, 0.2, 0.3, 0.5, 1.0)
-"""Limits of the length scale, in units of the range of a column: the sines vanish half of it away."""
+"""Limits of the length scale, in units of the range of a column: sines vanish half of it away."""
 
 
 def sine_features(U: Array, n_basis: int, lengthscale: float) -> list[Array]:
