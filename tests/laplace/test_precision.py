@@ -10,7 +10,7 @@ from tests.helpers.oracles import problem
 from tensorlace.columns.bases import Chebyshev, Cosine, Polynomial
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.settings import Settings
+from tensorlace.fitting.config import Config
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.factorisation import Truncation
@@ -41,7 +41,7 @@ SOLVERS = pytest.mark.parametrize("solver", [ALS(), GaussNewton()], ids=["ALS", 
 
 
 def settings(solver, curvature, noise, prior, groups=one_group, rank=1, max_steps=200):
-    return Settings(
+    return Config(
         rank=rank,
         solver=solver,
         curvature=curvature,

@@ -12,7 +12,7 @@ from tensorlace.columns.columns import Column, Columns
 from tensorlace.columns.warps import Identity, Standardise
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.settings import Settings
+from tensorlace.fitting.config import Config
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Full, Last
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.posterior import Root
@@ -40,7 +40,7 @@ class Trained:
         p = problem(seed, bases=bases, R=R, N=N, weighted=weighted)
         y = LOCATION + SCALE * p.y
         target = Standardise.fit(y, p.weight)
-        settings = Settings(
+        settings = Config(
             rank=R,
             solver=solver or GaussNewton(),
             curvature=curvature,

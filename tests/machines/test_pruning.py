@@ -24,7 +24,7 @@ from tensorlace.columns.bases import (
 from tensorlace.fitting import fit_machines as fitting
 from tensorlace.fitting.rank_reduction import evidence_without, without_term
 from tensorlace.fitting.run import Run, Start
-from tensorlace.fitting.settings import Settings
+from tensorlace.fitting.config import Config
 from tensorlace.laplace.curvature import GGN
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.factorisation import Truncation
@@ -140,7 +140,7 @@ def test_evidence_without_a_term_is_that_of_the_model_without_it(additive):
     if additive:
         size = sum(V.shape[1] for V in cores)
         cores = (*cores, 0.1 * np.random.default_rng(0).standard_normal((1, size)))
-    settings = Settings(
+    settings = Config(
         rank=3,
         solver=GaussNewton(),
         curvature=GGN(),

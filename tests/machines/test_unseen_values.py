@@ -12,7 +12,7 @@ from tensorlace.columns.columns import Column, Columns
 from tensorlace.columns.warps import Codes, Identity, Standardise
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.settings import Settings
+from tensorlace.fitting.config import Config
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Last
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Fixed
@@ -63,7 +63,7 @@ class Trained:
         phi = [b.phi(x) for b, x in zip(bases, u, strict=True)]
         y = oracles.response(truth, phi) + 0.3 * rng.standard_normal(N)
         target = Standardise.fit(y)
-        settings = Settings(
+        settings = Config(
             rank=R,
             solver=GaussNewton(),
             curvature=curvature,

@@ -23,9 +23,8 @@ from tensorlace.estimators.tables import (
 from tensorlace.estimators.train import train
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.sources import ArraySource, RowSource, open_source
-from tensorlace.sources.dask import DaskPieces, collection_pieces, is_collection
-from tensorlace.sources.pieces import Pieces
+from tensorlace.sources import ArraySource, RowSource, Table, open_source
+from tensorlace.sources.dask import DaskTable, collection_table, is_collection
 from tensorlace.sources.reference_rows import Background, gather_background
 
 __all__ = ["FitsTables"]
@@ -55,9 +54,9 @@ class FitsTables(ABC):
             A weight is a number of repetitions of its row.
         """
         if is_collection(X):
-            pieces = collection_pieces(X, y, sample_weight)
-            remember_columns(self, pieces.names)
-            return self._fit(pieces, None)
+            collection = collection_table(X, y, sample_weight)
+            remember_columns(self, collection.names)
+            return self._fit(collection, None)
         table = numeric_table(self, X, reset=True)
         if y is None:
             raise InputError("TNKMRegressor requires y to be passed, but the target y is None")
@@ -97,10 +96,10 @@ class FitsTables(ABC):
                 raise InputError("target is missing: name the column to predict")
             source = open_source(source, target)
         remember_columns(self, source.names)
-        table = source if client is None else DaskPieces(source, client)
+        table: Table = source if client is None else DaskTable(source, client)
         return self._fit(table, None if checkpoint is None else Path(checkpoint))
 
-    def _fit(self, table: RowSource | Pieces, checkpoint: Path | None) -> Self:
+    def _fit(self, table: Table, checkpoint: Path | None) -> Self:
         rng = check_random_state(self.random_state)
         self.calibration_ = None  # what held-out rows said about an earlier fit
         self.kinds_ = dict(zip(table.names, self._encoding.kinds, strict=True))

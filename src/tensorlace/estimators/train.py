@@ -22,15 +22,14 @@ from tensorlace.search.candidate import Candidate
 from tensorlace.search.cost_model import default_budget
 from tensorlace.search.schedule import Task
 from tensorlace.search.search import search
-from tensorlace.sources import RowSource
-from tensorlace.sources.pieces import Pieces
+from tensorlace.sources import Table
 
 __all__ = ["train"]
 
 
 def train(
     params: Mapping[str, Any],
-    table: RowSource | Pieces,
+    table: Table,
     kinds: tuple[Kind, ...],
     *,
     rng: np.random.RandomState,
@@ -42,7 +41,7 @@ def train(
     ----------
     params : mapping
         Arguments of `TNKMRegressor`, checked.
-    table : RowSource or Pieces
+    table : Table
     kinds : tuple of Kind
     rng : RandomState
         Where all fits begin.

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -33,16 +33,21 @@ from tensorlace.networks.cpd import initialise
 from tensorlace.rows.memory import MEMORY_BUDGET, MemoryRows, Rows
 from tensorlace.rows.stages import gather
 from tensorlace.rows.streamed import StreamedRows
-from tensorlace.sources import ArraySource, Chunk, RowSource
-from tensorlace.sources.pieces import LocalPieces, Pieces
+from tensorlace.sources import Chunk, Table
 from tensorlace.sources.reduction import tree_reduce
 
 __all__ = ["fit_machines"]
 
+JACOBIAN_NUMBERS = 1 << 24
+"""Most numbers in the Jacobian (P, n) of a block of rows, 128 MB of them."""
+
+FEWEST_BLOCK_ROWS = 64
+"""Rows of a block in any case: with fewer, calls take longer than the arithmetic."""
+
 
 def fit_machines(
     config: Config,
-    table: RowSource | Pieces,
+    table: Table,
     *,
     seeds: Sequence[int],
     threads: int = 1,
@@ -56,9 +61,8 @@ def fit_machines(
     Parameters
     ----------
     config : Config
-    table : RowSource or Pieces
-        A source to read here, or pieces that are worked on elsewhere. A weight of a row is its
-        number of repetitions; a row of weight zero is as good as absent.
+    table : Table
+        A weight of a row is its number of repetitions; a row of weight zero is as good as absent.
     seeds : sequence of int
         One per member: the only randomness is where its cores start.
     threads : int
@@ -74,66 +78,64 @@ def fit_machines(
     """
     if table.n_rows < 2:
         raise InputError(f"the table has {table.n_rows} row: at least 2 are needed")
-    pieces = LocalPieces(table, threads) if isinstance(table, RowSource) else table
-    try:
-        *summaries, y = pieces.reduce(_Summarise.of(table), merge_tables)
-        target = Standardise.from_summary(y)
-        columns = _columns(config, table, pieces, summaries)
-        settings = config.settings(columns.sizes, table.n_rows, target.scale)
-        constants = [column.basis.constant() for column in columns.columns]
-        # a block's Jacobian, P × n, should stay below 128 MB
-        n_params = (config.rank + config.additive) * sum(columns.sizes)
-        block = max(
-            64, min(config.engine.block_rows(config.rank), 2 ** int(np.log2(2**24 / n_params)))
-        )
-        how: dict[str, Any] = {
-            "block_rows": block,
-            "memory_budget": memory_budget,
-            "engine": config.engine,
-            "dtype": config.row_dtype,
-        }
-        in_memory = partial(
-            MemoryRows, bases=[c.basis for c in columns.columns], threads=threads, **how
-        )
-        rows = _whole(table, columns, target, y.n, memory_budget, in_memory)
-        if rows is None:
-            rows = StreamedRows(pieces, columns, target, y.n, **how)
-        sizes = config.stages(table.n_rows, n_params, len(table.names))
-        stages = _parts(pieces, columns, target, sizes, in_memory)
-        # more steps or another tolerance go on from the same checkpoint; anything else does not
-        identity = (table.names, table.n_rows, target, sizes, *settings.what_is_fitted())
-        with ExitStack() as stack:
-            for part in (rows, *stages):
-                stack.enter_context(part)
+    *summaries, y = table.reduce(_summarise(table), merge_tables, threads=threads)
+    target = Standardise.from_summary(y)
+    columns = _columns(config, table, summaries, threads)
+    config = config.for_table(columns.sizes, table.n_rows, target.scale)
+    constants = [column.basis.constant() for column in columns.columns]
+    n_weights = config.n_weights(columns.sizes)
+    how: dict[str, Any] = {
+        "block_rows": _block_rows(config, n_weights),
+        "threads": threads,
+        "memory_budget": memory_budget,
+        "engine": config.engine,
+        "dtype": config.row_dtype,
+    }
+    in_memory = partial(MemoryRows, bases=[c.basis for c in columns.columns], **how)
+    chunk = table.whole(memory_budget)
+    rows: Rows
+    if chunk is None:
+        rows = StreamedRows(table, columns, target, y.n, **how)
+    else:
+        u = columns.variables(chunk.X)
+        rows = in_memory(u, target(chunk.y), chunk.weight, total_weight=y.n)
+    sizes = config.stages(table.n_rows, n_weights, len(table.names))
+    stages = _parts(table, columns, target, sizes, in_memory, threads)
+    # more steps or another tolerance go on from the same checkpoint; anything else does not
+    identity = (table.names, table.n_rows, target, sizes, *config.what_is_fitted())
+    with ExitStack() as stack:
+        for part in (rows, *stages):
+            stack.enter_context(part)
 
-            def member(number: int, seed: int) -> KernelMachine:
-                rng = np.random.default_rng(seed)
-                cores = initialise(constants, config.rank, rng, additive=config.additive)
-                saver = Checkpointer.of(checkpoint, number, cores, identity)
-                start, parts = Start(cores), stages
-                if begin is not None and [V.shape for V in begin.cores] == [V.shape for V in cores]:
-                    start, parts = Start(begin.cores, begin.beta, begin.gamma), []
-                fit = infer(rows, settings, start, progress(number), saver, parts)
-                gone = sum(V.size for V in cores) - sum(V.size for V in fit.cores)
-                machine = KernelMachine(columns, target, fit, n_pruned=gone)
-                return machine if config.groups is one_group or config.rough else prune(machine)
+        def member(number: int, seed: int) -> KernelMachine:
+            rng = np.random.default_rng(seed)
+            cores = initialise(constants, config.rank, rng, additive=config.additive)
+            saver = Checkpointer.of(checkpoint, number, cores, identity)
+            start, parts = Start(cores), stages
+            if begin is not None and [V.shape for V in begin.cores] == [V.shape for V in cores]:
+                start, parts = Start(begin.cores, begin.beta, begin.gamma), []
+            fit = infer(rows, config, start, progress(number), saver, parts)
+            gone = sum(V.size for V in cores) - sum(V.size for V in fit.cores)
+            machine = KernelMachine(columns, target, fit, n_pruned=gone)
+            return machine if config.groups is one_group or config.rough else prune(machine)
 
-            workers = min(threads, len(seeds))
-            if workers == 1:  # joblib takes longer to import than a small fit takes
-                return tuple(member(k, seed) for k, seed in enumerate(seeds))
-            from joblib import Parallel, delayed
+        workers = min(threads, len(seeds))
+        if workers == 1:  # joblib takes longer to import than a small fit takes
+            return tuple(member(k, seed) for k, seed in enumerate(seeds))
+        from joblib import Parallel, delayed
 
-            jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
-            return tuple(Parallel(n_jobs=workers, prefer="threads", require="sharedmem")(jobs))
-    finally:
-        pieces.close()
+        jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
+        return tuple(Parallel(n_jobs=workers, prefer="threads", require="sharedmem")(jobs))
+
+
+def _block_rows(config: Config, n_weights: int) -> int:
+    """Rows per block: those of the engine, unless a block's Jacobian (P, n) would be too large."""
+    within = 2 ** int(np.log2(JACOBIAN_NUMBERS / n_weights))
+    return max(FEWEST_BLOCK_ROWS, min(config.engine.block_rows(config.rank), within))
 
 
 def _columns(
-    config: Config,
-    table: RowSource | Pieces,
-    pieces: Pieces,
-    summaries: Sequence[ColumnSummary],
+    config: Config, table: Table, summaries: Sequence[ColumnSummary], threads: int
 ) -> Columns:
     """Warps and bases of all columns, after a rotation if there is one."""
     D = len(table.names)
@@ -141,13 +143,13 @@ def _columns(
     order, names, rotation = list(range(D)), table.names, None
     scatter = _scatter(summaries, kinds) if config.rotate else None
     if scatter is not None:
-        rotation = Rotation.of(scatter, pieces.reduce(scatter, Scatter.add), D)
+        rotation = Rotation.of(scatter, table.reduce(scatter, Scatter.add, threads=threads), D)
         # a component is a number like the columns that it is made of
         order = [int(rotation.which[0])] * rotation.n_components + rotation.others.tolist()
         parts = (f"component {k}" for k in range(rotation.n_components))
         names = (*parts, *(table.names[d] for d in rotation.others))
-        summarise = _Summarise((*names, table.target), _Summarise.of(table).missing, rotation)
-        summaries = pieces.reduce(summarise, merge_tables)[:-1]
+        summarise = _summarise(table, names, rotation)
+        summaries = table.reduce(summarise, merge_tables, threads=threads)[:-1]
     columns = columns_from_summaries(
         tuple(summaries),
         n_basis=tuple(config.n_basis[d] for d in order),
@@ -174,64 +176,42 @@ def _scatter(summaries: Sequence[ColumnSummary], kinds: Sequence[Kind]) -> Scatt
     return Scatter(np.array(which), mean, scale)
 
 
-def _whole(
-    table: RowSource | Pieces,
-    columns: Columns,
-    target: Standardise,
-    total_weight: float,
-    memory_budget: int,
-    in_memory: Callable[..., MemoryRows],
-) -> Rows | None:
-    """Rows in memory if they are there already or fit the budget."""
-    if isinstance(table, Pieces):
-        return None
-    bytes_in_memory = 3 * 8 * table.n_rows * (len(table.names) + 2)
-    fits = bytes_in_memory <= memory_budget and table.weight is None
-    if not (fits or isinstance(table, ArraySource)):  # absent rows are the business of the stream
-        return None
-    chunk = next(table.chunks(table.n_rows))
-    u = columns.variables(chunk.X)
-    return in_memory(u, target(chunk.y), chunk.weight, total_weight=total_weight)
-
-
 def _parts(
-    pieces: Pieces,
+    table: Table,
     columns: Columns,
     target: Standardise,
     sizes: Sequence[int],
     in_memory: Callable[..., MemoryRows],
+    threads: int,
 ) -> list[Rows]:
     """Growing parts of the rows, gathered in one pass; those without rows are left out."""
     if not sizes:
         return []
-    sample = gather(pieces, columns, target, sizes[-1])
-    parts = (sample.part(size, pieces.n_rows) for size in sizes)
+    sample = gather(table, columns, target, sizes[-1], threads)
+    parts = (sample.part(size, table.n_rows) for size in sizes)
     return [in_memory(part.u, part.y, part.weight) for part in parts if part.y.size]
 
 
-class _Summarise:
-    """Summaries of all columns of a piece and, last, of its target. Picklable."""
+def _summarise(
+    table: Table, names: Sequence[str] | None = None, rotation: Rotation | None = None
+) -> Callable[[Chunk], TableSummary]:
+    """Function that summarises the columns of a piece, rotated if need be, and its target."""
+    names = (*(table.names if names is None else names), table.target)
+    return partial(_piece_summary, names, table.missing, rotation)
 
-    def __init__(
-        self, names: tuple[str, ...], missing: bool, rotation: Rotation | None = None
-    ) -> None:
-        self._names, self.missing, self._rotation = names, missing, rotation
 
-    @classmethod
-    def of(cls, table: RowSource | Pieces) -> Self:
-        missing = isinstance(table, RowSource) and table.missing
-        return cls((*table.names, table.target), missing)
-
-    def __call__(self, chunk: Chunk) -> TableSummary:
-        X = chunk.X if self._rotation is None else self._rotation(chunk.X)
-        table, weight = np.column_stack([X, chunk.y]), chunk.weight
-        leaves = (
-            summarise_leaf(
-                table[a : a + LEAF_ROWS],
-                None if weight is None else weight[a : a + LEAF_ROWS],
-                self._names,
-                missing=self.missing,
-            )
-            for a in range(0, len(table), LEAF_ROWS)
+def _piece_summary(
+    names: tuple[str, ...], missing: bool, rotation: Rotation | None, chunk: Chunk
+) -> TableSummary:
+    X = chunk.X if rotation is None else rotation(chunk.X)
+    values, weight = np.column_stack([X, chunk.y]), chunk.weight
+    leaves = (
+        summarise_leaf(
+            values[a : a + LEAF_ROWS],
+            None if weight is None else weight[a : a + LEAF_ROWS],
+            names,
+            missing=missing,
         )
-        return tree_reduce(leaves, merge_tables)
+        for a in range(0, len(values), LEAF_ROWS)
+    )
+    return tree_reduce(leaves, merge_tables)

@@ -20,12 +20,12 @@ from tensorlace.model_file.about import facts
 from tensorlace.model_file.codec import Decoder, Encoder
 from tensorlace.model_file.container import Arrays, seal, strict_json, unseal
 from tensorlace.model_file.schema import (
-    CLASSES,
     ESTIMATORS,
     OPTIONAL,
     attributes,
     check_model,
     estimator_class,
+    known_classes,
 )
 
 __all__ = ["VERSION", "describe", "load", "save"]
@@ -142,7 +142,7 @@ def _to_bytes(model: Any, notes: Mapping[str, Note], background: bool = True) ->
             raise ModelFileError(f"notes[{key!r}] is {note!r:.80}: give text, numbers or booleans")
         if isinstance(note, float) and not math.isfinite(note):
             raise ModelFileError(f"notes[{key!r}] is {note}: give a finite number or text")
-    encoder = Encoder(CLASSES)
+    encoder = Encoder(known_classes())
     kept = len(model._background.weight) if background and model._background is not None else 0
     content = {
         **_node(model, encoder, background, ""),
@@ -206,7 +206,7 @@ def _from_bytes(data: bytes, name: str) -> Any:
     """Model in a whole file."""
     content, arrays = _open(data, name)
     try:
-        decoder = Decoder(CLASSES, arrays)
+        decoder = Decoder(known_classes(), arrays)
         model = _model(content, decoder)
         if decoder.unused():
             raise ModelFileError(f"array {decoder.unused()[0][:80]!r} belongs to nothing")

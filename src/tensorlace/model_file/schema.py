@@ -19,6 +19,7 @@ from tensorlace.columns.summaries import Frame
 from tensorlace.errors import ModelFileError
 from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.estimators.tables import column_names
+from tensorlace.fitting.registry import BASES, CURVATURES, WARPS
 from tensorlace.kinds import Kind
 from tensorlace.laplace import posterior
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
@@ -30,7 +31,7 @@ from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.sources.reference_rows import Background
 
-__all__ = ["CLASSES", "ESTIMATORS", "attributes", "check_model", "estimator_class"]
+__all__ = ["CLASSES", "ESTIMATORS", "attributes", "check_model", "estimator_class", "known_classes"]
 
 ESTIMATORS = ("TNKMRegressor", "TNKMRegressorCV")
 """Estimators that files know."""
@@ -51,7 +52,7 @@ CLASSES: dict[str, type] = {
         *(Fitted, KernelMachine, Noise, Check, Calibration, Background),
     )
 }
-"""Dataclasses by the name they have in files."""
+"""Dataclasses by the name they have in files; see `known_classes` for those registered later."""
 
 ATTRIBUTES: dict[str, Any] = {
     "n_features_in_": int,
@@ -89,6 +90,23 @@ CHOSEN: dict[str, Any] = {
 
 OPTIONAL = frozenset({"feature_names_in_"})
 """Attributes that some fitted estimators do not have."""
+
+
+def known_classes() -> dict[str, type]:
+    """`CLASSES` and those that have been registered since: bases, warps and curvatures.
+
+    Raises
+    ------
+    ModelFileError
+        If two classes have the same name, since a file tells them apart by nothing else.
+    """
+    known = dict(CLASSES)
+    for cls in (*BASES.classes(), *WARPS.classes(), *CURVATURES.classes()):
+        if known.setdefault(cls.__name__, cls) is not cls:
+            raise ModelFileError(
+                f"two registered classes are called {cls.__name__}: give one another name"
+            )
+    return known
 
 
 def estimator_class(name: str) -> type[Any] | None:

@@ -33,8 +33,7 @@ from tensorlace.search.plan import CHOOSE_FROM, plan
 from tensorlace.search.schedule import Runner, Task, cross_validated, held_out
 from tensorlace.search.trials import ROUGH_FROM, Trial, Trials, configured, width_of
 from tensorlace.search.weights import FOLDS, Member, sure_of_themselves, weigh
-from tensorlace.sources import ArraySource, Chunk, RowSource
-from tensorlace.sources.pieces import Pieces
+from tensorlace.sources import ArraySource, Chunk, Table
 from tensorlace.sources.sampling import fold_numbers, sample_of
 
 __all__ = ["search"]
@@ -56,19 +55,18 @@ _OVERSHOOT, _GRACE = 4.0, 60.0
 """The clock stops a search that takes so many times its budget, and a minute."""
 
 
-def search(task: Task, table: RowSource | Pieces) -> Found:
+def search(task: Task, table: Table) -> Found:
     """Choose, fit and mix."""
     deadline = monotonic() + _OVERSHOOT * task.budget + _GRACE
     sample = sample_of(table, SEARCH_ROWS)
-    missing = isinstance(table, RowSource) and table.missing
     n = len(sample.y)
     folds = fold_numbers(sample.X, sample.y, FOLDS)
     few = n <= FEW_ROWS
     parts = [(folds != k, folds == k) for k in range(FOLDS) if _usable(folds, k)]
     parts = parts[: -(-HELD_ROWS * FOLDS // n)]
-    trials = Trials(task.config, sample, table.names, missing, parts, task.memory_budget)
+    trials = Trials(task.config, sample, table.names, table.missing, parts, task.memory_budget)
     width = width_of(task.config, sample)
-    apart = few and isinstance(table, ArraySource) and n >= _APART_ROWS
+    apart = few and table.in_memory and n >= _APART_ROWS
     workers = Workers(task.threads, apart and task.threads > 1 and task.budget >= _APART_BUDGET)
     run = Runner(task, trials, width, partial(_past, deadline), workers)
     tried = list[Trial]()
@@ -177,7 +175,7 @@ def _widths(
 
 
 def _final(
-    task: Task, table: RowSource | Pieces, members: Sequence[Member], workers: Workers
+    task: Task, table: Table, members: Sequence[Member], workers: Workers
 ) -> tuple[KernelMachine, ...]:
     """Members fitted to all rows."""
     config, memory_budget, report = task.config, task.memory_budget, task.report

@@ -23,8 +23,7 @@ from tensorlace.search.cost_model import STEPS
 from tensorlace.search.parallel import Workers
 from tensorlace.search.stacking import Unseen
 from tensorlace.solvers.gauss_newton import GaussNewton
-from tensorlace.sources import ArraySource, Chunk, RowSource
-from tensorlace.sources.pieces import Pieces
+from tensorlace.sources import ArraySource, Chunk, Table
 
 __all__ = ["ROUGH_FROM", "Trial", "Trials", "configured", "width_of"]
 
@@ -198,9 +197,7 @@ class Trials:
         return Unseen(*(np.stack([getattr(t, part) for t in trials]) for part in parts))
 
 
-def configured(
-    config: Config, c: Candidate, table: RowSource | Pieces, *, bends: bool = False
-) -> Config:
+def configured(config: Config, c: Candidate, table: Table, *, bends: bool = False) -> Config:
     """``config`` with what the candidate says; ``bends`` is for the steps of `GaussNewton`."""
     D = len(table.names)
     P = (c.rank + c.additive) * c.n_basis * D

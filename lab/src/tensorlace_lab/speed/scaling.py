@@ -22,7 +22,6 @@ from tensorlace.rows.memory import MemoryRows, Rows
 from tensorlace.rows.streamed import StreamedRows
 from tensorlace.solvers.als import sweep
 from tensorlace.sources import NpySource
-from tensorlace.sources.pieces import LocalPieces
 from tensorlace_lab.measuring.bench_record import Finished, Row, isolated
 
 SEED, BETA, GAMMA, THREADS = 0, 10.0, 1.0, 2
@@ -71,10 +70,11 @@ def sweep_seconds(directory: str, where: str, N: int, D: int, I: int, R: int, re
     bases = [column.basis for column in columns.columns]
     cores = initialise([b.constant() for b in bases], R, np.random.default_rng(SEED))
     gamma = tuple(np.full(V.shape, GAMMA) for V in cores)
-    pieces = LocalPieces(source, THREADS)
     block = block_rows(R)
     if where == STREAMED:
-        rows: Rows = StreamedRows(pieces, columns, target, float(N), block_rows=block)
+        rows: Rows = StreamedRows(
+            source, columns, target, float(N), block_rows=block, threads=THREADS
+        )
     else:
         chunk = source.read(0, N)
         u, y = columns.variables(chunk.X), target(chunk.y)
@@ -87,7 +87,6 @@ def sweep_seconds(directory: str, where: str, N: int, D: int, I: int, R: int, re
             start = perf_counter()
             sweep(rows, cores, BETA, gamma)
             seconds.append(perf_counter() - start)
-    pieces.close()
     return {"sweep_s": min(seconds)}
 
 

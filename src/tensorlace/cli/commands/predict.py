@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from tensorlace.cli.files import as_text, features, numbered, read, write
+from tensorlace.cli.files import as_text, features, numbered, write
 from tensorlace.cli.options import Data, Json, Level, Model
 from tensorlace.cli.output import count, note, print_json
 from tensorlace.model_file.files import load
+from tensorlace.sources.files import read_frame
 
 __all__ = ["free_names", "predict"]
 
@@ -37,7 +38,7 @@ def predict(
     tensorlace predict houses.tlace new.csv --coverage 0.5 | head
     """
     machine = load(model)
-    X = features(machine, read(data, text=as_text(machine)))
+    X = features(machine, read_frame(data, text=as_text(machine)))
     with numbered(X.index):
         dist = machine.predict_dist(X)
     if machine.calibration_ is None:
@@ -53,7 +54,7 @@ def predict(
             {"coverage": coverage, "rows": len(X), "extrapolated": beyond, "predictions": rows}
         )
         return
-    out = read(data, as_written=True)
+    out = read_frame(data, as_written=True)
     free = free_names(names, list(out.columns))
     for name, column in zip(free, values, strict=True):
         out[name] = column
