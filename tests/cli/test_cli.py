@@ -26,6 +26,7 @@ from tensorlace.cli.app import run
 from tensorlace.cli.commands.compare import judge
 from tensorlace.cli.schema import schema_of
 from tensorlace.cli.scores import score, verdict
+from tensorlace.sources.files import read_frame
 
 N = 80
 SHOPS = ("a, b", 'say "hi"', "=cmd()")
@@ -372,7 +373,7 @@ def test_comparison_in_words(tl, monkeypatch):
         raise RuntimeError("out of\nluck")
 
     few = {"BayesianRidge": rivals._bayesian_ridge, "other": broken}
-    monkeypatch.setattr("tensorlace.cli.compare.rivals", lambda rows: few)
+    monkeypatch.setattr("tensorlace.cli.commands.compare.rivals", lambda rows: few)
     result = tl("compare", "data.csv", "-t", "price", "--rank", "1", "--splits", "1")
     assert result.code == 0
     assert "other failed: RuntimeError: out of luck" in result.err
@@ -621,7 +622,7 @@ def test_an_error_that_nobody_thought_of(tl, model, monkeypatch):
     def broken(path):
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr("tensorlace.cli.inspect.load", broken)
+    monkeypatch.setattr("tensorlace.cli.commands.inspect.load", broken)
     assert tl("inspect", model[0]).error.startswith("error: RuntimeError: two lines (TENSORLACE_TR")
     monkeypatch.setenv("TENSORLACE_TRACEBACK", "1")
     monkeypatch.setattr(sys, "argv", ["tensorlace", "inspect", str(model[0])])
@@ -636,7 +637,7 @@ def test_types_of_columns(tmp_path):
         "2026-01-01,2026-01-01T10:00:00,2026-01-01 10:00:00+02:00,2026-01-01,2026-02-30,1,x\r\n"
         ",2026-01-01 11:30,2026-01-01 10:00:00Z,soon,2026-02-28,NA,\r\n"
     )
-    frame = files.read(path)
+    frame = read_frame(path)
     kinds = [frame[name].dtype.kind for name in frame.columns]
     assert kinds == ["M", "M", "M", "O", "O", "f", "O"]
     assert frame["zone"].tolist() == [
@@ -644,7 +645,7 @@ def test_types_of_columns(tmp_path):
         pd.Timestamp("2026-01-01 10"),
     ]
     assert pd.isna(frame["date"][1])
-    written = files.read(path, as_written=True)
+    written = read_frame(path, as_written=True)
     assert written["number"].tolist() == ["1", "NA"]
     assert written["zone"][0] == "2026-01-01 10:00:00+02:00"
 
@@ -709,7 +710,7 @@ def test_schemas_are_schemas(tl):
 
 
 def test_demo(tl, monkeypatch):
-    monkeypatch.setattr("tensorlace.demo.main", lambda: print("shown"))
+    monkeypatch.setattr("tensorlace.cli.demo_run.main", lambda: print("shown"))
     assert tl("demo").out == "shown\n"
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "pip install 'tensorlace[plots]'" in tl("demo").error

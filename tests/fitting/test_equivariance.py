@@ -5,9 +5,9 @@ import pytest
 
 from tensorlace import TNKMRegressor
 from tensorlace.columns.bases import Chebyshev, Cosine
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.config import Config
 from tensorlace.laplace.curvature import GGN
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Fixed

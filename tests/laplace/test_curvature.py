@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.helpers import oracles
-from tests.helpers.oracles import error, problem, truncated
 from tensorlace.columns.bases import Chebyshev, Cosine, Fourier, Legendre
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last, _Joint
 from tensorlace.laplace.factorisation import Truncation
@@ -15,6 +13,8 @@ from tensorlace.laplace.posterior import LowRank, Root
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.gauss_newton import GaussNewton
 from tensorlace.solvers.linearisation import Linearisation, residual_curvature
+from tests.helpers import oracles
+from tests.helpers.oracles import error, problem, truncated
 
 EVERY_CURVATURE = pytest.mark.parametrize("curvature", oracles.CURVATURES, ids=repr)
 KEEP_ALL = Truncation()

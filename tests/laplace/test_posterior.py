@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tests.helpers.oracles import covariance_z, error, truncated
 from tensorlace.laplace.factorisation import Truncation, dense, indefinite
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tests.helpers.oracles import covariance_z, error, truncated
 
 BETA = 3.0
 

@@ -5,12 +5,10 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.linear_model import BayesianRidge
 
-from tests.helpers import oracles
-from tests.helpers.oracles import problem
 from tensorlace.columns.bases import Chebyshev, Cosine, Polynomial
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.config import Config
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.factorisation import Truncation
@@ -26,6 +24,8 @@ from tensorlace.laplace.prior_groups import (
 )
 from tensorlace.solvers.als import ALS
 from tensorlace.solvers.gauss_newton import GaussNewton
+from tests.helpers import oracles
+from tests.helpers.oracles import problem
 
 SIZES, RANK = (3, 1, 4), 2
 KEYS = {

@@ -5,14 +5,12 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from tests.helpers import oracles
-from tests.helpers.oracles import error, problem
 from tensorlace.columns.bases import Chebyshev, Cosine, Fourier, Polynomial
 from tensorlace.columns.columns import Column, Columns
 from tensorlace.columns.warps import Identity, Standardise
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.config import Config
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Full, Last
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.posterior import Root
@@ -25,6 +23,8 @@ from tensorlace.networks import cpd as networks
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import ALS
 from tensorlace.solvers.gauss_newton import GaussNewton
+from tests.helpers import oracles
+from tests.helpers.oracles import error, problem
 
 EVERY_CURVATURE = pytest.mark.parametrize("curvature", oracles.CURVATURES, ids=repr)
 EXACT = pytest.mark.parametrize("curvature", [Full(), GGN(), BlockDiagonal(), Last(0)], ids=repr)

@@ -6,7 +6,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.helpers.oracles import problem
 from tensorlace import InputError, TNKMRegressor
 from tensorlace.columns.bases import (
     BSpline,
@@ -22,9 +21,9 @@ from tensorlace.columns.bases import (
     UnitPolynomial,
 )
 from tensorlace.fitting import fit_machines as fitting
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.rank_reduction import evidence_without, without_term
 from tensorlace.fitting.run import Run, Start
-from tensorlace.fitting.config import Config
 from tensorlace.laplace.curvature import GGN
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.factorisation import Truncation
@@ -40,6 +39,7 @@ from tensorlace.machines.pruning import (
 )
 from tensorlace.networks.cpd import jacobian, predict
 from tensorlace.solvers.gauss_newton import GaussNewton
+from tests.helpers.oracles import problem
 
 # --- a basis of some functions ---
 

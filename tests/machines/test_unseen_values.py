@@ -5,14 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.helpers import oracles
-from tests.helpers.oracles import error
 from tensorlace.columns.bases import BSpline, Chebyshev, Cosine, Indicator, Levels, Missing
 from tensorlace.columns.columns import Column, Columns
 from tensorlace.columns.warps import Codes, Identity, Standardise
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.config import Config
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Last
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Fixed
@@ -21,6 +19,8 @@ from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.unseen_values import prior_variances
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.gauss_newton import GaussNewton
+from tests.helpers import oracles
+from tests.helpers.oracles import error
 
 BETA, GAMMA = 6.0, 0.8
 EVERY_CURVATURE = pytest.mark.parametrize("curvature", oracles.CURVATURES, ids=repr)

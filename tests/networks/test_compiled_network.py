@@ -6,11 +6,11 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.helpers.oracles import error
 from tensorlace import TNKMRegressor
 from tensorlace.fitting.registry import ENGINES
 from tensorlace.kinds import Categorical, Periodic
 from tensorlace.networks.native.network import CompiledNetwork
+from tests.helpers.oracles import error
 
 pytestmark = [
     pytest.mark.skipif(

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.helpers import oracles
-from tests.helpers.oracles import error, problem
 from tensorlace.networks.cpd import (
     balance,
     design,
@@ -16,6 +14,8 @@ from tensorlace.networks.cpd import (
     predict,
     to_vector,
 )
+from tests.helpers import oracles
+from tests.helpers.oracles import error, problem
 
 SHAPES = pytest.mark.parametrize(("D", "R"), [(1, 1), (1, 3), (2, 2), (3, 1), (3, 4), (4, 2)])
 SEEDS = pytest.mark.parametrize("seed", range(5))

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.helpers.oracles import error, problem
 from tensorlace import TNKMRegressor
 from tensorlace.columns.bases import Chebyshev, Cosine
 from tensorlace.errors import CompilerError
@@ -18,6 +17,7 @@ from tensorlace.networks.gram import padded
 from tensorlace.networks.native.engine import CompiledEngine, build
 from tensorlace.solvers.als import sweep
 from tensorlace.sources import NpySource
+from tests.helpers.oracles import error, problem
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler"

@@ -5,13 +5,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tests.helpers import oracles
-from tests.helpers.oracles import error, problem
 from tensorlace.columns import bases
 from tensorlace.networks import cpd as networks
 from tensorlace.networks.gram import block_rows, expand, moments, padded, pair_products
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import core_system
+from tests.helpers import oracles
+from tests.helpers.oracles import error, problem
 
 KINDS = [
     kind

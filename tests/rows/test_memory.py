@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from tests.helpers.oracles import Problem, error, problem
 from tensorlace.laplace.curvature import Diag
 from tensorlace.rows import memory as rows_module
 from tensorlace.solvers.als import Environments, core_system, sweep
 from tensorlace.solvers.linearisation import linearise, residual_curvature, residual_squares
+from tests.helpers.oracles import Problem, error, problem
 
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True])
 

@@ -141,7 +141,7 @@ def same(a, b):
 
 @pytest.fixture
 def small_stages(monkeypatch):
-    monkeypatch.setattr(config.subsample, "stages", SMALL)
+    monkeypatch.setattr(config, "stages", SMALL)
 
 
 @pytest.mark.parametrize("solver", ["als", "gauss_newton", "matrix_free"])

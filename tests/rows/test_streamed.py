@@ -1,5 +1,6 @@
 """The same bits from memory, disk and blocks, with any threads; checkpoints resume to them."""
 
+import importlib
 import signal
 import subprocess
 import sys
@@ -14,7 +15,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from tensorlace import InputError, SourceError, TNKMRegressor
-from tensorlace.fitting import fit_machines as fitting
 from tensorlace.sources import ArraySource, BlockSource, NpySource
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -216,6 +216,7 @@ def test_a_file_that_changes_between_passes_is_refused(table, tmp_path, monkeypa
     X, y = (a[:5000] for a in table)
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": X[:, 0], "y": y}), path)
+    fitting = importlib.import_module("tensorlace.fitting.fit_machines")
     after_the_first_pass = fitting.columns_from_summaries
 
     def change_the_file(*summaries, **options):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace._types import Array
-from tensorlace.sources.source import Chunk
+from tensorlace.sources.table import Chunk
 
 __all__ = ["Rotation", "Scatter"]
 

@@ -91,7 +91,9 @@ def fit_machines(
         "engine": config.engine,
         "dtype": config.row_dtype,
     }
-    in_memory = partial(MemoryRows, bases=[c.basis for c in columns.columns], **how)
+    in_memory: Callable[..., MemoryRows] = partial(
+        MemoryRows, bases=[c.basis for c in columns.columns], **how
+    )
     chunk = table.whole(memory_budget)
     rows: Rows
     if chunk is None:
