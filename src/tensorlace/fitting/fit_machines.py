@@ -23,6 +23,7 @@ from tensorlace.errors import InputError
 from tensorlace.fitting.checkpoint import Checkpointer
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import Progress, infer
+from tensorlace.fitting.memory_check import FEWEST_BLOCK_ROWS
 from tensorlace.fitting.run import Start
 from tensorlace.kinds import Kind, Numeric
 from tensorlace.laplace.prior_groups import one_group
@@ -40,9 +41,6 @@ __all__ = ["fit_machines"]
 
 JACOBIAN_NUMBERS = 1 << 24
 """Most numbers in the Jacobian (P, n) of a block of rows, 128 MB of them."""
-
-FEWEST_BLOCK_ROWS = 64
-"""Rows of a block in any case: with fewer, calls take longer than the arithmetic."""
 
 
 def fit_machines(
