@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export SCIPY_ARRAY_API = 1
 
-.PHONY: help demo test lint docs bench quality paper tables lock clean
+.PHONY: help setup demo test lint docs bench quality paper tables lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -32,15 +32,18 @@ $(VENV)/.bench: requirements/bench.txt pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/.test $(VENV)/.demo
 
+setup: $(VENV)/.test ## Make .venv with everything that work on the code needs
+
 demo: $(VENV)/.demo ## Fit two data sets, print a table, save a figure in out/
 	$(BIN)/python -m tensorlace.demo
 
 test: $(VENV)/.test lint ## Lint and run the whole suite
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=8
 
-lint: $(VENV)/.test ## ruff and mypy
+lint: $(VENV)/.test ## ruff, import contracts and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 
 docs: $(VENV)/.test ## Build the documentation into out/docs; a warning is an error

@@ -74,7 +74,7 @@ html_copy_source = False
 html_theme_options = {
     "logo": {"text": "tensorlace"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 9,
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -84,7 +84,7 @@ html_theme_options = {
     "pygments_dark_style": "monokai",
 }
 html_sidebars: dict[str, list[str]] = {  # single pages have no section to navigate
-    page: [] for page in ("index", "installation", "tutorial", "mathematics")
+    page: [] for page in ("index", "installation", "tutorial", "mathematics", "architecture")
 }
 
 

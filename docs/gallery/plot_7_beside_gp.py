@@ -8,9 +8,9 @@ The same rows, the same questions: where are the two unsure, and what do more ro
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_friedman1
-from tensorlace_lab.systems import ExactGP
 
 from tensorlace import TNKMRegressor, metrics
+from tensorlace_lab.systems import ExactGP
 
 rng = np.random.default_rng(0)
 X = np.concatenate([rng.uniform(-3, -0.8, 30), rng.uniform(0.8, 3, 30)])[:, None]

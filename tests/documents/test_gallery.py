@@ -21,7 +21,9 @@ def built(tmp_path_factory):
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=made)
     shutil.copy(ROOT / "CHANGELOG.md", folder)
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "docs", "html"]
-    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(ROOT / "src"), str(ROOT / "lab" / "src"), os.environ.get("PYTHONPATH", "")]
+    )
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # others test as well
     done = subprocess.run(
         command,
@@ -61,10 +63,9 @@ def test_mathematics_is_mathml(built):
 
 
 def test_every_public_name_is_in_the_reference(built):
-    from tensorlace_lab import systems as baselines
-
     import tensorlace
     from tensorlace import displays, metrics, sources
+    from tensorlace_lab import systems as baselines
 
     listed = "".join(page.read_text() for page in (built / "api").glob("*.html"))
     modules = (tensorlace, baselines, displays, metrics, sources)

@@ -12,8 +12,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from sklearn.model_selection import train_test_split
 
-from tests.helpers.data import DIRECTORY, requires_data, uci
 from tensorlace import TNKMRegressor, metrics
+from tests.helpers.data import DIRECTORY, requires_data, uci
 
 NOISE = 3.0
 

@@ -13,13 +13,13 @@ from sklearn.model_selection import RepeatedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tensorlace
-from tests.helpers.oracles import problem
 from tensorlace import InputError, TNKMRegressor, TNKMRegressorCV
 from tensorlace.estimators.cv_folds import results_table
 from tensorlace.estimators.cv_grid import SIZES, THRESHOLDS, Family, families, sizes_within
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Last
 from tensorlace.laplace.factorisation import Truncation, truncated
 from tensorlace.laplace.posterior import Root
+from tests.helpers.oracles import problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -165,8 +165,8 @@ def test_clone_is_not_fitted(chosen):
 
 def test_the_class_is_imported_when_asked_for():
     code = (
-        "import sys, tensorlace; assert 'tensorlace.cross_validation' not in sys.modules; "
-        "tensorlace.TNKMRegressorCV; assert 'tensorlace.cross_validation' in sys.modules"
+        "import sys, tensorlace; assert 'tensorlace.estimators.regressor_cv' not in sys.modules; "
+        "tensorlace.TNKMRegressorCV; assert 'tensorlace.estimators.regressor_cv' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert "TNKMRegressorCV" in tensorlace.__all__

@@ -1,7 +1,8 @@
 """Golden model files: made once per version of the format, to be read for ever.
 
-``python -m tests.helpers.golden`` writes data/golden-VERSION-NAME.tlace, and what the models predict into
-data/golden-VERSION.json. A file that a release could read is never made anew to repair a test.
+``python -m tests.helpers.golden`` writes data/golden-VERSION-NAME.tlace, and what the models
+predict into data/golden-VERSION.json. A file that a release could read is never made anew to repair
+a test.
 """
 
 import json

@@ -88,11 +88,11 @@ def test_svd_has_the_bits_of_scipy(shape, layout):
 def test_svd_goes_on_where_divide_and_conquer_gives_up(shape, monkeypatch):
     A = np.random.default_rng(1).standard_normal(shape)
     svd(A)  # it now knows its work space
-    monkeypatch.setattr("tensorlace.lapack._gesdd", lambda A, *rest: A.fill(np.nan) or 1)
+    monkeypatch.setattr("tensorlace.linalg.lapack._gesdd", lambda A, *rest: A.fill(np.nan) or 1)
     expected = scipy.linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
     for found, there in zip(svd(A), expected, strict=True):
         np.testing.assert_allclose(found, there, rtol=0, atol=1e-13)
-    monkeypatch.setattr("tensorlace.lapack._gesvd", lambda *_: 3)
+    monkeypatch.setattr("tensorlace.linalg.lapack._gesvd", lambda *_: 3)
     with pytest.raises(np.linalg.LinAlgError, match="dgesvd gave 3"):
         svd(A)
 

@@ -16,6 +16,7 @@ from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.posterior import Root
 from tensorlace.laplace.precision import Fixed
 from tensorlace.laplace.prior_groups import one_group
+from tensorlace.linalg.blas_threads import one_blas_thread
 from tensorlace.machines import core_variance as variances
 from tensorlace.machines import machine as machines
 from tensorlace.machines.machine import KernelMachine
@@ -302,7 +303,7 @@ def test_blas_gets_its_threads_back():
     def limits():
         return [library.num_threads for library in ThreadpoolController().lib_controllers]
 
-    before, hold = limits(), variances.one_blas_thread
+    before, hold = limits(), one_blas_thread
     hold.__enter__()
     hold.__enter__()
     hold.__exit__()

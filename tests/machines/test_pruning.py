@@ -2,6 +2,7 @@
 
 import warnings
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -20,7 +21,6 @@ from tensorlace.columns.bases import (
     Subset,
     UnitPolynomial,
 )
-from tensorlace.fitting import fit_machines as fitting
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.rank_reduction import evidence_without, without_term
 from tensorlace.fitting.run import Run, Start
@@ -40,6 +40,8 @@ from tensorlace.machines.pruning import (
 from tensorlace.networks.cpd import jacobian, predict
 from tensorlace.solvers.gauss_newton import GaussNewton
 from tests.helpers.oracles import problem
+
+FITTING = import_module("tensorlace.fitting.fit_machines")  # its function has the same name
 
 # --- a basis of some functions ---
 
@@ -196,7 +198,7 @@ def fitted(groups, *, pruned=True, **options):
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         if not pruned:
-            patch.setattr(fitting, "prune", lambda machine: machine)
+            patch.setattr(FITTING, "prune", lambda machine: machine)
         model = TNKMRegressor(prior_groups=groups, random_state=0, **{**chosen, **options})
         return model.fit(X[:, :D], y)
 
@@ -328,7 +330,7 @@ def test_values_never_seen_are_as_uncertain_as_before(monkeypatch):
         warnings.simplefilter("ignore")
         small = model.fit(rows, y)
         got, pruned = small.predict_dist(new), small.n_pruned_
-        monkeypatch.setattr(fitting, "prune", lambda machine: machine)
+        monkeypatch.setattr(FITTING, "prune", lambda machine: machine)
         expected = model.fit(rows, y).predict_dist(new)
     assert pruned > 0
     np.testing.assert_allclose(got.std, expected.std, rtol=1e-3)

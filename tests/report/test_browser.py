@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.helpers.javascript import find_chromium, open_browser
 from tensorlace.report import write_report
 from tensorlace.report.embed import LEVELS
-from tests.report.test_engine import FRAME, KINDS, X, Y, fit
+from tests.helpers.javascript import find_chromium, open_browser
+from tests.helpers.reported import FRAME, KINDS, X, Y, fit
 
 pytestmark = pytest.mark.skipif(
     find_chromium() is None, reason="chromium or chromedriver is not installed"

@@ -12,7 +12,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LinearRegression
 
-from tests.helpers.javascript import start_javascript  # noqa: F401
 from tensorlace import TNKMRegressor, load, metrics, save
 from tensorlace.cli.app import run
 from tensorlace.compact.compaction import compact, n_bytes
@@ -20,7 +19,8 @@ from tensorlace.errors import InputError
 from tensorlace.report import write_report
 from tensorlace.report.regions import regions
 from tensorlace.report.reported_rows import Rows
-from tests.report.test_engine import FRAME, KINDS, NEW, ROWS, N, X, Y, agree, fit
+from tests.helpers.javascript import start_javascript  # noqa: F401
+from tests.helpers.reported import FRAME, KINDS, NEW, ROWS, N, X, Y, agree, fit
 
 
 class Page(HTMLParser):

@@ -1,10 +1,10 @@
 """The same bits from memory, disk and blocks, with any threads; checkpoints resume to them."""
 
-import importlib
 import signal
 import subprocess
 import sys
 import time
+from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tensorlace import InputError, SourceError, TNKMRegressor
 from tensorlace.sources import ArraySource, BlockSource, NpySource
 
+FITTING = import_module("tensorlace.fitting.fit_machines")  # its function has the same name
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 N, D = 150_000, 3
 
@@ -216,14 +217,13 @@ def test_a_file_that_changes_between_passes_is_refused(table, tmp_path, monkeypa
     X, y = (a[:5000] for a in table)
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": X[:, 0], "y": y}), path)
-    fitting = importlib.import_module("tensorlace.fitting.fit_machines")
-    after_the_first_pass = fitting.columns_from_summaries
+    after_the_first_pass = FITTING.columns_from_summaries
 
     def change_the_file(*summaries, **options):
         pq.write_table(pa.table({"a": X[:, 1], "y": y}), path)
         return after_the_first_pass(*summaries, **options)
 
-    monkeypatch.setattr(fitting, "columns_from_summaries", change_the_file)
+    monkeypatch.setattr(FITTING, "columns_from_summaries", change_the_file)
     with pytest.raises(SourceError, match=r"t\.parquet.*chang"):
         model(memory_budget=0).fit_rows(path, "y")
 

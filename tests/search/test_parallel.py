@@ -92,7 +92,7 @@ def test_workers_end_with_their_parent():
     code = """
 import os
 from time import sleep
-from tensorlace.workers import Workers
+from tensorlace.search.parallel import Workers
 def told(number, pid):
     print(pid, flush=True)
     os._exit(130)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sklearn.linear_model import BayesianRidge
 
-from tests.helpers.oracles import error
 from tensorlace import TNKMRegressor, metrics
 from tensorlace.columns.rotation import Rotation, Scatter
 from tensorlace.errors import InputError, MisspecificationWarning, TimeBudgetWarning
@@ -19,6 +18,7 @@ from tensorlace.search.cost_model import MOST_WEIGHTS, cost
 from tensorlace.search.plan import enlarged, plan
 from tensorlace.search.stacking import Unseen
 from tensorlace.sources import Chunk, NpySource
+from tests.helpers.oracles import error
 
 
 def table(n=150, seed=0, D=3):

@@ -60,7 +60,6 @@ def test_blend_sums_to_one_and_listens_to_the_sure():
     assert np.all(np.isfinite(blend(np.ones(2) / 2, np.array([[-700.0], [700.0]]))))
 
 
-
 def table(n=200, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, 3)).round(1), rng.normal(size=n).round(1)

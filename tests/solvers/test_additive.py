@@ -10,7 +10,6 @@ from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import BayesianRidge
 
-from tests.helpers.oracles import error, problem
 from tensorlace import Categorical, InputError, SizeError, TNKMRegressor
 from tensorlace.errors import CurvatureWarning
 from tensorlace.fitting.memory_check import check_size
@@ -24,6 +23,7 @@ from tensorlace.solvers.matrix_free import MatrixFree
 from tensorlace.solvers.products import block_grams, point, product
 from tensorlace.solvers.solver import State
 from tensorlace.sources import NpySource
+from tests.helpers.oracles import error, problem
 
 
 def additive_problem(seed, *, weighted=True, D=3, R=2, N=60):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.helpers import oracles
-from tests.helpers.oracles import error, objective, problem
 from tensorlace.networks.cpd import balance
 from tensorlace.solvers.als import ALS, sweep
+from tests.helpers import oracles
+from tests.helpers.oracles import error, objective, problem
 
 PRIORS = pytest.mark.parametrize("gamma", [1.0, None], ids=["one prior", "prior per weight"])
 

@@ -6,12 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tests.helpers import oracles
-from tests.helpers.oracles import error, objective, problem
 from tensorlace.networks.cpd import balance, from_vector, to_vector
 from tensorlace.solvers.als import ALS
 from tensorlace.solvers.gauss_newton import GaussNewton, _directions
 from tensorlace.solvers.linearisation import Linearisation, bend, linearise, residual_curvature
+from tests.helpers import oracles
+from tests.helpers.oracles import error, objective, problem
 
 CASES = pytest.mark.parametrize(
     ("seed", "D", "R", "N", "weighted", "gamma"),

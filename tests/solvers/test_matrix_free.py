@@ -6,8 +6,6 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from tests.helpers import oracles
-from tests.helpers.oracles import error, objective, problem
 from tensorlace import TNKMRegressor
 from tensorlace.columns.bases import Indicator
 from tensorlace.fitting import config
@@ -19,6 +17,8 @@ from tensorlace.solvers.matrix_free import MatrixFree
 from tensorlace.solvers.products import block_grams, point, product
 from tensorlace.solvers.trust_region import Metric, follow
 from tensorlace.sources import BlockSource
+from tests.helpers import oracles
+from tests.helpers.oracles import error, objective, problem
 
 CASES = pytest.mark.parametrize(
     ("seed", "D", "R", "N", "weighted", "gamma"),

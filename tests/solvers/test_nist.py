@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.helpers.data import nist, requires_data
 from tensorlace import IllConditionedWarning, TNKMRegressor
 from tensorlace.columns.bases.basis import Basis
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import sweep
+from tests.helpers.data import nist, requires_data
 
 SOLVERS = ["als", "gauss_newton"]
 

@@ -1,22 +1,8 @@
-"""The command line: ``tensorlace fit``, ``predict``, ``evaluate``, ``compare``, ``inspect`` ..."""
+"""The command line: ``tensorlace fit``, ``predict``, ``evaluate``, ``compare`` and others.
 
-import sys
+Imports from: predictive, kinds, metrics, columns, estimators, model_file, export, report, serve.
+"""
+
+from tensorlace.cli.start import main
 
 __all__ = ["main"]
-
-
-def main() -> None:
-    """Run the command line, or say what to install for it."""
-    try:
-        import pandas  # noqa: F401
-        import rich  # noqa: F401
-        import typer  # noqa: F401
-    except ImportError as error:
-        print(
-            f"error: the command line needs {error.name}: pip install 'tensorlace[cli]'",
-            file=sys.stderr,
-        )
-        raise SystemExit(1) from None
-    from tensorlace.cli.app import run
-
-    run()

@@ -1,4 +1,4 @@
-"""Two data sets, three models, one table and one figure: ``python -m tensorlace.demo``."""
+"""Two data sets, three models, one table and one figure: ``python -m tensorlace.cli.demo_run``."""
 
 import warnings
 from collections.abc import Iterator

@@ -35,8 +35,8 @@ class Column:
 
     Examples
     --------
-    >>> from tensorlace.bases import Chebyshev
-    >>> from tensorlace.warps import MinMax
+    >>> from tensorlace.columns.bases import Chebyshev
+    >>> from tensorlace.columns.warps import MinMax
     >>> column = Column(MinMax.fit(np.array([0.0, 10.0])), Chebyshev(3), "age")
     >>> column.variable(np.array([0.0, 5.0, 10.0]))
     array([-1.,  0.,  1.])
@@ -172,8 +172,8 @@ def columns_from_summaries(
 
     A basis gets no more functions than there are distinct values. So a constant column gets the
     smallest basis of its kind: it carries nothing. An indicator basis always gets
-    :class:`~tensorlace.warps.Codes` and one function per distinct value. Values that are missing
-    in some rows cost one function more; a column without any value is constant.
+    :class:`~tensorlace.columns.warps.Codes` and one function per distinct value. Values that are
+    missing in some rows cost one function more; a column without any value is constant.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Smaller models: fewer members, directions and knots."""
+"""Smaller models: fewer members, directions and knots.
+
+Imports from: linalg, predictive, columns, networks, laplace, machines, estimators.
+"""
 
 from tensorlace.compact.compaction import Deviation, compact, deviation, n_bytes
 

@@ -19,7 +19,7 @@ from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, R
 from tensorlace.laplace.prior_groups import SMALLEST_PRIOR
 from tensorlace.linalg.symmetric import eigen
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.networks.cpd import jacobian, to_vector
+from tensorlace.networks.network import to_vector
 
 __all__ = ["Directions", "exponents_of", "rounded", "widths_of"]
 
@@ -87,7 +87,7 @@ class Directions:
         fit = machine.fit
         u = machine.columns.variables(X)
         phi = [c.phi(x) for c, x in zip(machine.columns.columns, u, strict=True)]
-        G = jacobian(fit.cores, phi, fit.bayesian_cores)
+        G = fit.network.jacobian(phi, fit.bayesian_cores)
         gamma = to_vector(fit.gamma[d] for d in fit.bayesian_cores)
         posterior = fit.posterior
         given = posterior.parts if isinstance(posterior, Blocks) else (posterior,)

@@ -1,7 +1,6 @@
-"""Pictures of fitted estimators, after scikit-learn's displays; they need the extra "plots".
+"""Displays of fitted estimators, after those of scikit-learn; they need the extra "plots".
 
-``from_estimator`` and its like compute what is drawn and draw it; ``plot`` draws it again. The
-axes are in ``ax_``, their figure in ``figure_``.
+Imports from: predictive, laplace, explain, estimators.
 """
 
 from tensorlace.displays.coverage import CalibrationDisplay

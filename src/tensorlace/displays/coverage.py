@@ -24,7 +24,7 @@ class CalibrationDisplay:
     Parameters
     ----------
     check : Check
-        What `tensorlace.checks.check` found out.
+        What `tensorlace.predictive.checks.check` found out.
     sample_weight : (n,) array, optional
     name : str, optional
         What to call the model in the legend.

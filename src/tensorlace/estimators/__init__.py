@@ -1,4 +1,8 @@
-"""The scikit-learn face: arguments in, attributes out."""
+"""The scikit-learn estimators: arguments in, attributes out.
+
+Imports from: predictive, kinds, sources, columns, rows, solvers, laplace, machines, fitting,
+search, explain.
+"""
 
 from tensorlace.estimators.regressor import TNKMRegressor
 

@@ -83,7 +83,7 @@ class Calibrates(ABC):
         """Compare predictions with rows that were used neither for the fit nor to calibrate.
 
         Gives a `MisspecificationWarning` if the rows contradict the predictive distributions, or
-        the calibrated quantiles after `calibrate`. See `tensorlace.checks`.
+        the calibrated quantiles after `calibrate`. See `tensorlace.predictive.checks`.
         """
         dist, target, weight = self._held_out(X, y, sample_weight)
         found = check_calibrated(target, dist, weight, self.calibration_)

@@ -11,6 +11,7 @@ from tensorlace.fitting.registry import (
     CURVATURES,
     ENGINES,
     GROUPS,
+    NETWORKS,
     POLICIES,
     SOLVERS,
     WARPS,
@@ -41,6 +42,7 @@ class _Names(StrOptions):
 
 
 CONSTRAINTS: dict[str, Any] = {
+    "network": [_Names(NETWORKS)],
     "rank": [Interval(Integral, 0, None, closed="left"), _AUTO],
     "n_basis": [Interval(Integral, 1, None, closed="left"), "array-like", _AUTO],
     "basis": [_Names(BASES), "array-like"],

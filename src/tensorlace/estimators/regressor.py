@@ -34,6 +34,9 @@ class TNKMRegressor(
         number, one model is fitted, and other arguments that are "auto" have the fixed values in
         brackets. 0 with ``additive=True`` is a sum of one-column functions and nothing else (and
         has no last core to be uncertain of).
+    network : {"cpd", "tt"}, default="cpd"
+        How functions of the columns are put together: "cpd", a sum of ``rank`` products; "tt", a
+        tensor train: a chain of matrices of at most ``rank`` rows and columns, one per column.
     n_basis : int, sequence of int or "auto", default="auto" (6)
         Basis functions I per column; one number, or one per column.
     basis : str or sequence of str, default="cosine"
@@ -115,7 +118,7 @@ class TNKMRegressor(
         How much each counts before ``rank="auto"`` looks at single rows: there a member counts
         the more the surer it is.
     noise_ : Noise
-        What is left of the noise when each machine has its own, see `tensorlace.noise`.
+        What is left of the noise when each machine has its own, see `tensorlace.machines.noise`.
     search_results_, noise_results_ : DataFrame or None
         All candidates and all kinds of noise that were tried; None with a fixed rank.
     kinds_ : dict
@@ -157,6 +160,7 @@ class TNKMRegressor(
         self,
         *,
         rank: int | str = "auto",
+        network: str = "cpd",
         n_basis: int | str | Sequence[int] = "auto",
         basis: str | Sequence[str] = "cosine",
         warp: str | Sequence[str] = "auto",
@@ -187,6 +191,7 @@ class TNKMRegressor(
         verbose: int = 0,
     ) -> None:
         self.rank = rank
+        self.network = network
         self.n_basis = n_basis
         self.basis = basis
         self.warp = warp

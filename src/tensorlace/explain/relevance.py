@@ -11,7 +11,6 @@ import numpy as np
 from tensorlace._types import Array
 from tensorlace.explain.averaged_response import _ROTATED_ROWS, _features, position
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.networks.cpd import environments, factors, predict
 from tensorlace.sources.reference_rows import Background
 
 __all__ = ["sampled_effects", "total_effects"]
@@ -40,29 +39,22 @@ def total_effects(
     """
 
     def mean(X: Array) -> Array:
-        parts = [predict(machine.fit.cores, _features(machine, X)) for machine in machines]
+        parts = [machine.fit.network.response(_features(machine, X)) for machine in machines]
         return np.asarray(weights @ np.stack(parts))
 
     few = rows.part(_ROTATED_ROWS * 2)
     out = np.empty(n_columns)
     features = [_features(machine, rows.X) for machine in machines]
-    Zs = [
-        environments(factors(m.fit.cores, phi)) for m, phi in zip(machines, features, strict=True)
-    ]
+    all_slopes = [m.fit.network.slopes(phi) for m, phi in zip(machines, features, strict=True)]
     for d in range(n_columns):
         places = [position(machine, d) for machine in machines]
         if any(p is None for p in places):
             out[d] = _sampled_effect(mean, few, d)
             continue
         slopes, own = [], []
-        for machine, w, phi, Z, p in zip(machines, weights, features, Zs, places, strict=True):
+        for w, phi, slope, p in zip(weights, features, all_slopes, places, strict=True):
             assert p is not None
-            cores, sizes = machine.fit.cores, machine.columns.sizes
-            slope = cores[p].T @ Z[p]  # (I, n): f = slopeᵀ phi of this column
-            if len(cores) > len(sizes):
-                start = sum(sizes[:p])
-                slope = slope + cores[-1][0, start : start + sizes[p], None]
-            slopes.append(w * slope)
+            slopes.append(w * slope[p])
             own.append(phi[p])
         out[d] = _spread(np.concatenate(slopes), np.concatenate(own), rows.weight)
     return out

@@ -1,7 +1,6 @@
-"""Models for other runtimes: a fitted model as an ONNX graph that gives mean and std.
+"""ONNX graphs that give mean and standard deviation from rows as they come.
 
-The graph takes rows as they come and needs nothing of Python: onnxruntime runs it from C++, C#,
-Java or JavaScript. It computes in double precision what `predict` computes.
+Imports from: kinds, columns, laplace, machines, estimators.
 """
 
 from tensorlace.export.inputs import onnx_inputs

@@ -1,4 +1,8 @@
-"""One fit from a configuration to machines."""
+"""One fit, from a configuration to machines.
+
+Imports from: linalg, predictive, kinds, sources, columns, networks, rows, solvers, laplace,
+machines.
+"""
 
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_machines import fit_machines

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensorlace._atomic import write_atomically
 from tensorlace.errors import SourceError
-from tensorlace.networks.cpd import Cores
+from tensorlace.networks.network import Cores
 
 __all__ = ["Checkpointer"]
 

@@ -14,6 +14,7 @@ from tensorlace.fitting.registry import (
     BASES,
     ENGINES,
     GROUPS,
+    NETWORKS,
     SOLVERS,
     WARPS,
     curvature_named,
@@ -24,7 +25,10 @@ from tensorlace.laplace.curvature import GGN, Curvature
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Evidence, Fixed, Policy
 from tensorlace.laplace.prior_groups import Groups, one_group
+from tensorlace.networks.column_network import ColumnNetwork
+from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import NUMPY, Engine
+from tensorlace.networks.network import Network
 from tensorlace.rows.stages import stages
 from tensorlace.solvers.solver import Solver
 
@@ -100,7 +104,7 @@ class Config:
     noise, prior : Policy
         How β and γ are found. A fixed noise precision is in units of y until `for_table` puts it
         in those of the standardised target.
-    groups : function (sizes, rank, additive) -> Groups
+    groups : function (network) -> Groups
         Weights that share a prior precision.
     max_steps : int
         Sweeps of ALS or steps of Gauss-Newton, precision rounds included.
@@ -118,6 +122,8 @@ class Config:
         Add a sum of one-column functions; replace the columns of numbers by their components.
     kinds : tuple of Kind, optional
         What the columns are; numbers by default.
+    network : type of ColumnNetwork
+        What the columns' functions are combined by.
     rough : bool
         For fits that are only compared: precision updates may lose half their digits.
     """
@@ -131,7 +137,7 @@ class Config:
     truncation: Truncation = field(default_factory=Truncation)
     noise: Policy = field(default_factory=Evidence)
     prior: Policy = field(default_factory=Evidence)
-    groups: Callable[[Sequence[int], int, bool], Groups] = one_group
+    groups: Callable[[Network], Groups] = one_group
     max_steps: int = 200
     tol: float = 1e-8
     precision_tol: float = 1e-4
@@ -142,6 +148,7 @@ class Config:
     rotate: bool = False
     kinds: tuple[Kind, ...] | None = None
     rough: bool = False
+    network: type[ColumnNetwork] = CPD
 
     @classmethod
     def of(
@@ -181,11 +188,14 @@ class Config:
             additive=params["additive"],
             rotate=params["rotate"],
             kinds=kinds,
+            network=NETWORKS[params.get("network", "cpd")],
         )
 
     def n_weights(self, sizes: Sequence[int]) -> int:
-        """Weights P of the network on columns with ``sizes`` functions."""
-        return (self.rank + self.additive) * sum(sizes)
+        """Weights P for columns of ``sizes`` functions."""
+        widths = self.network.widths(sizes, self.rank)
+        products = sum(K * n for K, n in zip(widths, sizes, strict=True))
+        return products + self.additive * sum(sizes)
 
     def stages(self, n_rows: int, n_weights: int, n_columns: int) -> tuple[int, ...]:
         """Sizes of the parts of the rows that a fit begins on; () if it begins on all."""
@@ -212,7 +222,15 @@ class Config:
             If the machine has too little memory.
         """
         solver = self.solver or SOLVERS[_solver_for(n_rows, self.n_weights(sizes))]
-        check_size(sizes, self.rank, self.curvature, solver, n_rows, additive=self.additive)
+        check_size(
+            sizes,
+            self.network.widths(sizes, self.rank),
+            self.curvature,
+            solver,
+            n_rows,
+            rank=self.rank,
+            additive=self.additive,
+        )
         noise = self.noise
         if isinstance(noise, Fixed):
             value = noise.value * target_scale * target_scale

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorlace._types import Array
 from tensorlace.columns.columns import Columns, columns_from_summaries
 from tensorlace.columns.rotation import Rotation, Scatter
 from tensorlace.columns.summaries import (
@@ -30,7 +31,9 @@ from tensorlace.laplace.prior_groups import one_group
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.pruning import prune
-from tensorlace.networks.cpd import initialise
+from tensorlace.networks.additive import Additive
+from tensorlace.networks.network import Network
+from tensorlace.networks.sum import Sum
 from tensorlace.rows.memory import MEMORY_BUDGET, MemoryRows, Rows
 from tensorlace.rows.stages import gather
 from tensorlace.rows.streamed import StreamedRows
@@ -83,7 +86,7 @@ def fit_machines(
     constants = [column.basis.constant() for column in columns.columns]
     n_weights = config.n_weights(columns.sizes)
     how: dict[str, Any] = {
-        "block_rows": _block_rows(config, n_weights),
+        "block_rows": _block_rows(config, columns.sizes),
         "threads": threads,
         "memory_budget": memory_budget,
         "engine": config.engine,
@@ -109,13 +112,13 @@ def fit_machines(
 
         def member(number: int, seed: int) -> KernelMachine:
             rng = np.random.default_rng(seed)
-            cores = initialise(constants, config.rank, rng, additive=config.additive)
-            saver = Checkpointer.of(checkpoint, number, cores, identity)
-            start, parts = Start(cores), stages
-            if begin is not None and [V.shape for V in begin.cores] == [V.shape for V in cores]:
-                start, parts = Start(begin.cores, begin.beta, begin.gamma), []
+            network = _first(config, constants, rng)
+            saver = Checkpointer.of(checkpoint, number, network.cores, identity)
+            start, parts = Start(network), stages
+            if begin is not None and begin.network.is_like(network):
+                start, parts = Start(begin.network, begin.beta, begin.gamma), []
             fit = infer(rows, config, start, progress(number), saver, parts)
-            gone = sum(V.size for V in cores) - sum(V.size for V in fit.cores)
+            gone = network.n_weights - fit.network.n_weights
             machine = KernelMachine(columns, target, fit, n_pruned=gone)
             return machine if config.groups is one_group or config.rough else prune(machine)
 
@@ -128,10 +131,19 @@ def fit_machines(
         return tuple(Parallel(n_jobs=workers, prefer="threads", require="sharedmem")(jobs))
 
 
-def _block_rows(config: Config, n_weights: int) -> int:
+def _block_rows(config: Config, sizes: Sequence[int]) -> int:
     """Rows per block: those of the engine, unless a block's Jacobian (P, n) would be too large."""
-    within = 2 ** int(np.log2(JACOBIAN_NUMBERS / n_weights))
-    return max(FEWEST_BLOCK_ROWS, min(config.engine.block_rows(config.rank), within))
+    widest = max(config.network.widths(sizes, config.rank))
+    within = 2 ** int(np.log2(JACOBIAN_NUMBERS / config.n_weights(sizes)))
+    return max(FEWEST_BLOCK_ROWS, min(config.engine.block_rows(widest), within))
+
+
+def _first(config: Config, constants: Sequence[Array], rng: np.random.Generator) -> Network:
+    """Where the weights of a member begin."""
+    network = config.network.initialise(constants, config.rank, rng)
+    if not config.additive:
+        return network
+    return Sum((network, Additive.zero(tuple(map(len, constants)))))
 
 
 def _columns(

@@ -7,12 +7,12 @@ import numpy as np
 
 from tensorlace.fitting.checkpoint import Checkpointer
 from tensorlace.fitting.config import Config
-from tensorlace.fitting.rank_reduction import shed
+from tensorlace.fitting.rank_reduction import drop_surplus_terms
 from tensorlace.fitting.run import Run, Start, weights_of
 from tensorlace.laplace.curvature import Last
 from tensorlace.linalg.symmetric import Solution
 from tensorlace.machines.fitted import Fitted
-from tensorlace.networks.cpd import Cores
+from tensorlace.networks.network import Network
 from tensorlace.rows.memory import Rows
 from tensorlace.solvers.als import core_step, core_system
 from tensorlace.solvers.solver import Info
@@ -74,7 +74,7 @@ def infer(
             checkpointer.save(run.snapshot())
         if progress is not None:
             progress(run.n_steps, run.info, run.beta)
-    return _finish(shed(run))
+    return _finish(drop_surplus_terms(run))
 
 
 def warm_start(stages: Sequence[Rows], settings: Config, start: Start) -> Start:
@@ -93,23 +93,24 @@ def warm_start(stages: Sequence[Rows], settings: Config, start: Start) -> Start:
         run = Run(rows, short, start)
         while run.advance():
             pass
-        start = Start(run.state.cores, run.beta, run.gamma)
+        start = Start(run.state.network, run.beta, run.gamma)
     return start
 
 
 def _finish(run: Run) -> Fitted:
     """Posterior at the last precisions and cores."""
     curvature, stat = run.evaluate()
-    bayesian = curvature.bayesian_cores(len(run.state.cores))
+    bayesian = curvature.bayesian_cores(len(run.state.network.cores))
     if isinstance(curvature, Last):
         # exact given the other cores: put the Bayesian core at its own posterior mean
-        run.state = replace(run.state, cores=_at_conditional_mean(run, bayesian[0]), linear=None)
-        stat = curvature.evaluate(run.rows, run.state.cores, None)
-    which = weights_of(run.state.cores, bayesian)
+        exact = _at_conditional_mean(run, bayesian[0])
+        run.state = replace(run.state, network=exact, linear=None)
+        stat = curvature.evaluate(run.rows, exact, None)
+    which = weights_of(run.state.network.cores, bayesian)
     gamma = run.group_gamma[run.groups.index][which]
     posterior = stat.posterior(run.beta, gamma, run.settings.truncation)
     return Fitted(
-        cores=run.state.cores,
+        network=run.state.network,
         beta=run.beta,
         gamma=run.gamma,
         curvature=curvature,
@@ -126,18 +127,20 @@ def _finish(run: Run) -> Fitted:
 
 def _core_rcond(run: Run) -> float:
     """Reciprocal condition of the worst core system; the damping of a step would hide it."""
-    return min(_solve_core(run, run.state.cores, d).rcond for d in range(len(run.gamma)))
+    return min(_solve_core(run, run.state.network, d).rcond for d in range(len(run.gamma)))
 
 
-def _at_conditional_mean(run: Run, d: int, refinements: int = 2) -> Cores:
-    """Cores with the d-th solved exactly for the others held."""
-    cores = run.state.cores
+def _at_conditional_mean(run: Run, d: int, refinements: int = 2) -> Network:
+    """The network with the d-th core solved exactly for the others held."""
+    network = run.state.network
     for _ in range(refinements):
-        step = _solve_core(run, cores, d).x
-        cores = (*cores[:d], cores[d] + step.reshape(cores[d].shape), *cores[d + 1 :])
-    return cores
+        step = _solve_core(run, network, d).x
+        core = network.cores[d]
+        network = network.with_core(d, core + step.reshape(core.shape))
+    return network
 
 
-def _solve_core(run: Run, cores: Cores, d: int) -> Solution:
+def _solve_core(run: Run, network: Network, d: int) -> Solution:
     """Correction of the d-th core for the others held."""
-    return core_step(core_system(run.rows, cores, d), cores[d], run.gamma[d] / run.beta)[0]
+    system = core_system(run.rows, network, d)
+    return core_step(system, network.cores[d], run.gamma[d] / run.beta)[0]

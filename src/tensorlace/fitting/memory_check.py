@@ -31,26 +31,31 @@ class _Need:
 
 def check_size(
     sizes: Sequence[int],
-    rank: int,
+    widths: Sequence[int],
     curvature: Curvature,
     solver: Solver,
     n_rows: int,
     *,
+    rank: int,
     additive: bool = False,
 ) -> None:
-    """Refuse a model that physical memory cannot hold, before anything is allocated."""
-    P, largest = (rank + additive) * sum(sizes), max(sizes)
-    pairs = rank * (rank + 1) // 2
+    """Refuse a model that physical memory cannot hold, before anything is allocated.
+
+    ``sizes`` are the columns of each core, I_d, and ``widths`` its rows, K_d.
+    """
+    weights = [K * n for K, n in zip(widths, sizes, strict=True)]
+    P, largest = sum(weights) + additive * sum(sizes), max(sizes)
+    pairs = max(K * (K + 1) // 2 for K in widths)
     needs = [
         _Need("product closure of the largest basis", 2 * largest**3),
-        _Need("Gram matrix of the largest core", 3 * (largest * rank) ** 2),
+        _Need("Gram matrix of the largest core", 3 * max(weights) ** 2),
         _Need("pair products of a block of rows", pairs * FEWEST_BLOCK_ROWS),
         _Need("moments of the largest core", 2 * largest * pairs),
     ]
     if isinstance(curvature, (GGN, Full)):
         needs.append(_Need("joint curvature of all weights", 3 * P * P))
     if isinstance(curvature, BlockDiagonal):
-        needs.append(_Need("block curvature", 2 * sum((n * rank) ** 2 for n in sizes)))
+        needs.append(_Need("block curvature", 2 * sum(n * n for n in weights)))
     if isinstance(solver, GaussNewton):
         needs.append(
             _Need(
@@ -58,7 +63,7 @@ def check_size(
             )
         )
     if isinstance(solver, MatrixFree):
-        blocks = 3 * sum((n * rank) ** 2 for n in sizes)
+        blocks = 3 * sum(n * n for n in weights)
         needs.append(_Need("preconditioner", blocks + 2 * P * solver.products))
     worst = max(needs, key=lambda need: need.numbers)
     limit = int(USABLE_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -15,16 +15,15 @@ from tensorlace.laplace.curvature import GGN
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.prior_groups import per_rank_term
 from tensorlace.linalg.symmetric import inverse_root
-from tensorlace.networks.cpd import Cores, to_vector
 from tensorlace.solvers.linearisation import linearise
 
-__all__ = ["evidence_without", "shed", "without_term"]
+__all__ = ["drop_surplus_terms", "evidence_without"]
 
 TIE = 1e-3
 """Evidence that a term has to be worth: one that died is worth rounding errors."""
 
 
-def shed(run: Run) -> Run:
+def drop_surplus_terms(run: Run) -> Run:
     """Leave out one term after another, as long as the evidence does not fall.
 
     Each time the rest is fitted again from where it is, precisions included. Only for joint
@@ -36,10 +35,11 @@ def shed(run: Run) -> Run:
         and settings.curvature == GGN()
         and settings.prior.learns
         and settings.truncation.threshold is None
+        and run.state.network.n_terms > 1
     ):
         return run
     best = _evidence(run)
-    while run.settings.rank > 1:
+    while run.state.network.n_terms > 1:
         scores = evidence_without(run)
         order = np.argsort(-scores, kind="stable")
         for term in order[scores[order] >= best - TIE]:
@@ -59,15 +59,14 @@ def evidence_without(run: Run) -> Array:
     Precisions stay. ``f_r = A^(d) v_r^(d)`` for any core d, so the sums of the linearised model
     give ``‖y - f + f_r‖²`` and its slope.
     """
-    cores, beta, R = run.state.cores, run.beta, run.settings.rank
-    D = len(run.rows.bases)
-    linear = run.state.linear or linearise(run.rows, cores)
-    G, slope, v = linear.dense_gram(), linear.slope, to_vector(cores)
+    network, beta, R = run.state.network, run.beta, run.state.network.n_terms
+    linear = run.state.linear or linearise(run.rows, network)
+    G, slope, v = linear.dense_gram(), linear.slope, network.vector
     gamma = run.group_gamma[run.groups.index]
-    term = term_of_weights(cores, D)
+    _, term, _ = network.labels()
     out = np.full(R, -np.inf)
     for r in range(R):
-        own = np.where(term[: cores[0].size] == r)[0]  # of the first core
+        own = np.where(term[: network.cores[0].size] == r)[0]  # of the first core
         kept = np.flatnonzero(term != r)
         response = G[:, own] @ v[own]  # Aᵀ f_r
         rss = linear.rss + float((2.0 * slope[own] + response[own]) @ v[own])
@@ -84,24 +83,13 @@ def evidence_without(run: Run) -> Array:
     return out
 
 
-def term_of_weights(cores: Cores, n_columns: int) -> Array:
-    """Rank-one term (P,) of each weight, -1 in an additive part."""
-    terms = [np.repeat(np.arange(len(V)), V.shape[1]) for V in cores[:n_columns]]
-    rest = [np.full(V.size, -1) for V in cores[n_columns:]]
-    return np.concatenate([*terms, *rest])
-
-
-def without_term(cores: Cores, r: int, n_columns: int) -> Cores:
-    """The network without one rank-one term; an additive part stays."""
-    return (*(np.delete(V, r, axis=0) for V in cores[:n_columns]), *cores[n_columns:])
-
-
 def _refitted(run: Run, r: int) -> Run:
     """A new run to its end, from what is left without the term."""
-    cores = without_term(run.state.cores, r, len(run.rows.bases))
-    fewer = replace(run.settings, rank=run.settings.rank - 1)
-    gamma = without_term(run.gamma, r, len(run.rows.bases))
-    trial = Run(run.rows, fewer, Start(cores, run.beta, gamma))
+    network = run.state.network
+    fewer = network.with_cores(network.without_term(r))
+    settings = replace(run.settings, rank=run.settings.rank - 1)
+    gamma = network.without_term(r, run.gamma)
+    trial = Run(run.rows, settings, Start(fewer, run.beta, gamma))
     while trial.advance():
         pass
     trial.n_steps += run.n_steps

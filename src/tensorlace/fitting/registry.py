@@ -1,10 +1,10 @@
-"""Names of bases, warps, prior groups, curvatures, solvers, engines and precision policies.
+"""Names of bases, warps, prior groups, networks, curvatures, solvers, engines and policies.
 
 The one place where strings become objects. A new member is one line here, or one call from
 anywhere: ``BASES.register("mine", MyBasis)``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from tensorlace._registry import Registry
@@ -21,8 +21,12 @@ from tensorlace.laplace.prior_groups import (
     per_order,
     per_rank_term,
 )
+from tensorlace.networks.column_network import ColumnNetwork
+from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import Engine, NumPyEngine
 from tensorlace.networks.native.engine import CompiledEngine
+from tensorlace.networks.network import Network
+from tensorlace.networks.tensor_train import TensorTrain
 from tensorlace.solvers.als import ALS
 from tensorlace.solvers.gauss_newton import GaussNewton
 from tensorlace.solvers.matrix_free import MatrixFree
@@ -33,6 +37,7 @@ __all__ = [
     "CURVATURES",
     "ENGINES",
     "GROUPS",
+    "NETWORKS",
     "POLICIES",
     "SOLVERS",
     "WARPS",
@@ -72,7 +77,7 @@ WARPS: Registry[type[warps.Warp]] = Registry(
 )
 """Classes of warps, which are fitted to a column."""
 
-GROUPS: Registry[Callable[[Sequence[int], int, bool], Groups]] = Registry(
+GROUPS: Registry[Callable[[Network], Groups]] = Registry(
     "prior_groups",
     {
         "all": one_group,
@@ -82,7 +87,7 @@ GROUPS: Registry[Callable[[Sequence[int], int, bool], Groups]] = Registry(
         "rank": per_rank_term,
     },
 )
-"""Weights that share a prior precision: functions ``(sizes, rank, additive) -> Groups``."""
+"""Weights that share a prior precision: functions ``(network) -> Groups``."""
 
 CURVATURES: Registry[Curvature] = Registry(
     "curvature",
@@ -95,6 +100,9 @@ SOLVERS: Registry[Solver] = Registry(
     {"als": ALS(), "gauss_newton": GaussNewton(), "matrix_free": MatrixFree()},
 )
 """Ways to the MAP."""
+
+NETWORKS: Registry[type[ColumnNetwork]] = Registry("network", {"cpd": CPD, "tt": TensorTrain})
+"""Classes of networks that combine the functions of the columns."""
 
 ENGINES: Registry[Engine] = Registry(
     "engine", {"numpy": NumPyEngine(), "compiled": CompiledEngine()}

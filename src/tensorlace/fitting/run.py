@@ -16,7 +16,7 @@ from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.posterior import Posterior
 from tensorlace.laplace.precision import Moments
 from tensorlace.laplace.prior_groups import LARGEST_PRIOR, SMALLEST_PRIOR
-from tensorlace.networks.cpd import Cores, from_vector, to_vector
+from tensorlace.networks.network import Cores, Network, from_vector, to_vector
 from tensorlace.rows.memory import Rows
 from tensorlace.solvers.solver import Info, State
 
@@ -37,14 +37,14 @@ class Start:
 
     Attributes
     ----------
-    cores : D arrays (R, I_d)
+    network : Network
     beta : float or None
         Noise precision found on part of the rows.
-    gamma : D arrays (R, I_d) or None
+    gamma : tuple of (K_d, I_d) arrays or None
         Prior precisions found there.
     """
 
-    cores: Cores
+    network: Network
     beta: float | None = None
     gamma: Cores | None = None
 
@@ -57,10 +57,8 @@ class Run:
         if settings.solver is None:
             raise ValueError("the solver is still to be chosen: see Config.for_table")
         self.rows, self.settings, self.solver = rows, settings, settings.solver
-        D = len(rows.bases)
-        sizes = [V.shape[1] for V in start.cores[:D]]
-        self.groups = settings.groups(sizes, settings.rank, len(start.cores) > D)
-        self.state = self.solver.start(rows, start.cores)
+        self.groups = settings.groups(start.network)
+        self.state = self.solver.start(rows, start.network)
         # t̂ is for the posterior at the end: directions it calls certain are those that the rows
         # determine least, and here would count as determined. The full Hessian cannot do without:
         # its smallest positive eigenvalues are accidents
@@ -84,7 +82,7 @@ class Run:
     @property
     def gamma(self) -> Cores:
         """Prior precisions in the shape of the cores."""
-        return from_vector(self.group_gamma[self.groups.index], self.state.cores)
+        return from_vector(self.group_gamma[self.groups.index], self.state.network.cores)
 
     def advance(self) -> bool:
         """One more step of the solver, after a precision update if one is due; False at the end."""
@@ -108,8 +106,9 @@ class Run:
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that the next step depends on, as arrays."""
-        cores = {f"core{d}": V for d, V in enumerate(self.state.cores)}
-        anchor = {f"anchor{d}": V for d, V in enumerate(self.state.anchor or ())}
+        cores = {f"core{d}": V for d, V in enumerate(self.state.network.cores)}
+        kept = () if self.state.anchor is None else self.state.anchor.cores
+        anchor = {f"anchor{d}": V for d, V in enumerate(kept)}
         counters = [self.n_steps, self.steps_until_update, self.learning, self.converging]
         return {
             **cores,
@@ -123,14 +122,16 @@ class Run:
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        D = len(self.state.cores)
-        cores = tuple(saved[f"core{d}"] for d in range(D))
-        anchor = tuple(saved[f"anchor{d}"] for d in range(D)) if "anchor0" in saved else None
+        network, D = self.state.network, len(self.state.network.cores)
+        anchor = None
+        if "anchor0" in saved:
+            anchor = network.with_cores(tuple(saved[f"anchor{d}"] for d in range(D)))
+        network = network.with_cores(tuple(saved[f"core{d}"] for d in range(D)))
         n_steps, until, learning, converging = (int(k) for k in saved["counters"])
         self.n_steps, self.steps_until_update = n_steps, until
         self.learning, self.converging = bool(learning), bool(converging)
         damping, self.beta = (float(x) for x in saved["numbers"])
-        self.state = State(cores, damping, anchor=anchor)
+        self.state = State(network, damping, anchor=anchor)
         objective, gradient, rss, rcond, stalled = (float(x) for x in saved["info"])
         self.info = Info(objective, gradient, rss, rcond, bool(stalled))
         self.group_gamma = saved["group_gamma"]
@@ -138,10 +139,11 @@ class Run:
 
     def update_precisions(self) -> float:
         """One update of β and γ; the largest relative change."""
-        settings, v = self.settings, to_vector(self.state.cores)
+        settings, v = self.settings, self.state.network.vector
         gamma = self.group_gamma[self.groups.index]
         curvature, stat = self.evaluate()
-        which = weights_of(self.state.cores, curvature.bayesian_cores(len(self.state.cores)))
+        cores = self.state.network.cores
+        which = weights_of(cores, curvature.bayesian_cores(len(cores)))
         variances, expected_rss = np.zeros_like(v), math.nan
         determined = np.zeros_like(v)
         rough = stat.determined(self.beta, gamma[which]) if settings.rough else None
@@ -185,20 +187,20 @@ class Run:
 
     def conditional_determined(self, gamma: Array) -> Array:
         """``1 - Γ_kk Σ_kk`` with each core's posterior given the others."""
-        stat = BlockDiagonal().evaluate(self.rows, self.state.cores, self.state.linear)
+        stat = BlockDiagonal().evaluate(self.rows, self.state.network, self.state.linear)
         variances = stat.posterior(self.beta, gamma, Truncation()).variances()
         return np.clip(1.0 - gamma * variances, 0.0, 1.0)
 
     def evaluate(self) -> tuple[Curvature, Evaluated]:
         """Curvature at the present cores; Last without a core gets that of highest evidence."""
-        curvature, cores = self.settings.curvature, self.state.cores
+        curvature, network = self.settings.curvature, self.state.network
         if curvature != Last(None):
-            return curvature, curvature.evaluate(self.rows, cores, self.state.linear)
+            return curvature, curvature.evaluate(self.rows, network, self.state.linear)
         gamma = self.group_gamma[self.groups.index]
         candidates = []
-        for d in range(len(cores)):
-            which = weights_of(cores, (d,))
-            stat = Last(d).evaluate(self.rows, cores, None)
+        for d in range(len(network.cores)):
+            which = weights_of(network.cores, (d,))
+            stat = Last(d).evaluate(self.rows, network, None)
             posterior = stat.posterior(self.beta, gamma[which], self.truncation)
             candidates.append((self.evidence(stat, posterior, which), -d, stat))
         _, d, best = max(candidates, key=lambda c: c[:2])
@@ -210,7 +212,7 @@ class Run:
             self.rows.total_weight,
             stat.rss,
             self.beta,
-            to_vector(self.state.cores)[which],
+            self.state.network.vector[which],
             self.group_gamma[self.groups.index][which],
             posterior.logdet,
             posterior.n_dropped,

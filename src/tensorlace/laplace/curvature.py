@@ -14,8 +14,8 @@ from tensorlace.laplace.factorisation import Truncation, dense, diagonal, indefi
 from tensorlace.laplace.posterior import Blocks, LowRank, Posterior
 from tensorlace.linalg.lapack import svd
 from tensorlace.linalg.symmetric import eigen, inverse_root
-from tensorlace.networks.cpd import Cores, environments, factors
-from tensorlace.rows.memory import Block, Rows, Statistic
+from tensorlace.networks.network import Network, to_vector
+from tensorlace.rows.memory import Rows
 from tensorlace.solvers.als import core_system
 from tensorlace.solvers.linearisation import (
     Linearisation,
@@ -28,7 +28,7 @@ __all__ = ["GGN", "BlockDiagonal", "Curvature", "Diag", "Evaluated", "Full", "La
 
 
 class Evaluated(ABC):
-    """A curvature summed over the rows at given cores.
+    """A curvature summed over the rows at given weights.
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ class Curvature(ABC):
         """Numbers of the cores that have a distribution; the others are points."""
 
     @abstractmethod
-    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
-        """Sum over the rows at ``cores``, where a linearisation ``linear`` may exist already."""
+    def evaluate(self, rows: Rows, network: Network, linear: Linearisation | None) -> Evaluated:
+        """Sum over the rows at ``network``, where a linearisation ``linear`` may exist already."""
 
 
 @final
@@ -166,9 +166,9 @@ class GGN(Curvature):
         """All."""
         return tuple(range(D))
 
-    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+    def evaluate(self, rows: Rows, network: Network, linear: Linearisation | None) -> Evaluated:
         """``AᵀA`` over the rows."""
-        return _Joint(linear or linearise(rows, cores), None)
+        return _Joint(linear or linearise(rows, network), None)
 
 
 @final
@@ -180,9 +180,9 @@ class Full(Curvature):
         """All."""
         return tuple(range(D))
 
-    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+    def evaluate(self, rows: Rows, network: Network, linear: Linearisation | None) -> Evaluated:
         """``AᵀA`` and the residual term."""
-        return _Joint(linear or linearise(rows, cores), residual_curvature(rows, cores))
+        return _Joint(linear or linearise(rows, network), residual_curvature(rows, network))
 
 
 @final
@@ -194,9 +194,9 @@ class BlockDiagonal(Curvature):
         """All."""
         return tuple(range(D))
 
-    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+    def evaluate(self, rows: Rows, network: Network, linear: Linearisation | None) -> Evaluated:
         """All D Gram matrices."""
-        systems = [core_system(rows, cores, d) for d in range(len(cores))]
+        systems = [core_system(rows, network, d) for d in range(len(network.cores))]
         return _Grams(tuple(s.gram for s in systems), systems[0].rss)
 
 
@@ -209,19 +209,10 @@ class Diag(Curvature):
         """All."""
         return tuple(range(D))
 
-    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+    def evaluate(self, rows: Rows, network: Network, linear: Linearisation | None) -> Evaluated:
         """Sums of squared Jacobian entries, O(N·D·I·R)."""
-
-        def kernel(block: Block) -> Statistic:
-            phi = block.features()
-            Z = environments(factors(cores, phi))
-            squares = [(z * z) @ block.weighted(p * p).T for z, p in zip(Z, phi, strict=True)]
-            if len(cores) > len(phi):
-                squares.append(np.concatenate([block.weighted(p * p).sum(axis=1) for p in phi]))
-            return tuple(squares)
-
-        squares = rows.reduce(kernel)
-        return _Squares(np.concatenate([s.ravel() for s in squares]), residual_squares(rows, cores))
+        squares = rows.reduce(network.squares)
+        return _Squares(to_vector(squares), residual_squares(rows, network))
 
 
 @final
@@ -241,9 +232,9 @@ class Last(Curvature):
         """The chosen core."""
         return (self._chosen(D),)
 
-    def evaluate(self, rows: Rows, cores: Cores, linear: Linearisation | None) -> Evaluated:
+    def evaluate(self, rows: Rows, network: Network, linear: Linearisation | None) -> Evaluated:
         """The Gram matrix of the chosen core."""
-        system = core_system(rows, cores, self._chosen(len(cores)))
+        system = core_system(rows, network, self._chosen(len(network.cores)))
         return _Grams((system.gram,), system.rss)
 
     def _chosen(self, D: int) -> int:

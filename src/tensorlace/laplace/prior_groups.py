@@ -1,6 +1,5 @@
 """Groups of weights that share a prior precision."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -8,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace._types import Array
+from tensorlace.errors import InputError
+from tensorlace.networks.network import Network
 
 __all__ = [
     "Groups",
@@ -74,20 +75,12 @@ class Groups:
         return out
 
 
-def _groups(
-    sizes: Sequence[int], rank: int, additive: bool, label: str, column: bool = False
-) -> Groups:
+def _groups(network: Network, label: str, column: bool = False) -> Groups:
     """Number the distinct values of ``label``: letters of d, r, i that a group is made of.
 
-    The additive part follows the columns as rank term -1 and has groups of its own.
+    A sum of one-column functions, whose rank term is -1, has groups of its own.
     """
-    terms = [(d, n, range(rank)) for d, n in enumerate(sizes)]
-    if additive:
-        terms += [(d, n, range(-1, 0)) for d, n in enumerate(sizes)]
-    grid = [
-        np.stack(np.meshgrid([d], r, range(n), indexing="ij")).reshape(3, -1) for d, n, r in terms
-    ]
-    d, r, i = np.concatenate(grid, axis=1)
+    d, r, i = network.labels()
     keys = np.stack([r < 0, *({"d": d, "r": r, "i": i}[letter] for letter in label)])
     distinct, index, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
     of_column = None
@@ -96,26 +89,31 @@ def _groups(
     return Groups(index.ravel().astype(np.intp), count.astype(float), of_column)
 
 
-def one_group(sizes: Sequence[int], rank: int, additive: bool = False) -> Groups:
+def one_group(network: Network) -> Groups:
     """One prior precision for all weights, eq. (prior_weights)."""
-    return _groups(sizes, rank, additive, "")
+    return _groups(network, "")
 
 
-def per_column(sizes: Sequence[int], rank: int, additive: bool = False) -> Groups:
+def per_column(network: Network) -> Groups:
     """One per column."""
-    return _groups(sizes, rank, additive, "d", column=True)
+    return _groups(network, "d", column=True)
 
 
-def per_order(sizes: Sequence[int], rank: int, additive: bool = False) -> Groups:
+def per_order(network: Network) -> Groups:
     """One per order of basis function, shared by the columns."""
-    return _groups(sizes, rank, additive, "i")
+    return _groups(network, "i")
 
 
-def per_column_and_order(sizes: Sequence[int], rank: int, additive: bool = False) -> Groups:
+def per_column_and_order(network: Network) -> Groups:
     """One per column and order: smoothness is learnt column by column."""
-    return _groups(sizes, rank, additive, "di", column=True)
+    return _groups(network, "di", column=True)
 
 
-def per_rank_term(sizes: Sequence[int], rank: int, additive: bool = False) -> Groups:
+def per_rank_term(network: Network) -> Groups:
     """One per rank-one term: terms that are not needed switch off."""
-    return _groups(sizes, rank, additive, "r")
+    if network.n_terms == 0 and not network.additive:
+        raise InputError(
+            f'prior_groups="rank" needs rank-one terms, which a {type(network).__name__} has not: '
+            f'give network="cpd", or another prior_groups'
+        )
+    return _groups(network, "r")

@@ -1,3 +1,6 @@
-"""Dense linear algebra that knows no rows: LAPACK, symmetric systems, the BLAS lock."""
+"""Dense linear algebra that knows no rows: LAPACK without the interpreter lock, symmetric systems.
+
+Imports from: no other room.
+"""
 
 __all__: list[str] = []

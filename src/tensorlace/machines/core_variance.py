@@ -9,7 +9,7 @@ import numpy as np
 from tensorlace._types import Array
 from tensorlace.columns.bases.basis import Basis
 from tensorlace.laplace.posterior import Root
-from tensorlace.networks.cpd import design
+from tensorlace.networks.network import design
 
 __all__ = ["CoreVariance"]
 

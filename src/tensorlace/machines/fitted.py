@@ -5,7 +5,7 @@ from typing import final
 
 from tensorlace.laplace.curvature import Curvature
 from tensorlace.laplace.posterior import Posterior
-from tensorlace.networks.cpd import Cores
+from tensorlace.networks.network import Cores, Network
 
 __all__ = ["Fitted"]
 
@@ -13,9 +13,9 @@ __all__ = ["Fitted"]
 @final
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted network: MAP cores, precisions, posterior, eq. (laplace), and how the fit went."""
+    """A fitted network: MAP weights, precisions, posterior, eq. (laplace), and how the fit went."""
 
-    cores: Cores
+    network: Network
     beta: float
     gamma: Cores
     curvature: Curvature
@@ -29,6 +29,11 @@ class Fitted:
     history: tuple[float, ...]
 
     @property
+    def cores(self) -> Cores:
+        """MAP weights, core by core."""
+        return self.network.cores
+
+    @property
     def bayesian_cores(self) -> tuple[int, ...]:
         """Cores that have a distribution."""
-        return self.curvature.bayesian_cores(len(self.cores))
+        return self.curvature.bayesian_cores(len(self.network.cores))

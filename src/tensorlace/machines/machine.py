@@ -1,6 +1,6 @@
 """A fitted kernel machine: from raw rows to predictive distributions (paper, section 3.3)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,20 +19,10 @@ from tensorlace.machines.unseen_values import (
     extra_response,
     extra_variance,
     novel_values,
-    padded_cores,
     prior_variances,
 )
-from tensorlace.networks.cpd import (
-    Cores,
-    additive_response,
-    environments,
-    factors,
-    from_vector,
-    jacobian,
-    predict,
-    to_vector,
-)
-from tensorlace.networks.engine import NUMPY, Engine, Network
+from tensorlace.networks.engine import NUMPY, Engine, TableResponse
+from tensorlace.networks.network import Network, from_vector, to_vector
 from tensorlace.predictive.distributions import Mixture, Normal
 
 __all__ = ["KernelMachine"]
@@ -42,6 +32,20 @@ _BATCH_NUMBERS = 1 << 22
 
 _BATCH_ROWS = 1 << 12
 """Most rows of a batch: enough to make calls cheap, few enough to stay near a core."""
+
+
+@final
+class _Features(Sequence[Array]):
+    """Features of all columns at variables (D, n), each made when it is asked for."""
+
+    def __init__(self, columns: Columns, u: Array) -> None:
+        self._columns, self._u = columns.columns, u
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, d: Any) -> Any:
+        return self._columns[d].phi(self._u[d])
 
 
 @final
@@ -72,21 +76,23 @@ class KernelMachine:
 
     def mean(self, X: Array, threads: int = 1, engine: Engine = NUMPY) -> Array:
         """Predictive mean (n,). Builds no Jacobian."""
-        network = engine.network(self.columns, self.fit.cores)
+        table = self._table_response(engine)
 
         def work(rows: Array) -> Array:
-            f = None if network is None else network.response(rows)
-            return self._response(self.columns.variables(rows)) if f is None else f
+            f = None if table is None else table.response(rows)
+            if f is None:
+                return self.fit.network.response(self._features(self.columns.variables(rows)))
+            return f
 
         return self.target.inverse(np.concatenate(self._map(work, X, threads)))
 
     def linearized(self, X: Array, threads: int = 1, engine: Engine = NUMPY) -> Normal:
         """LLA, eq. (pd_linearized_la): ``N(f, gᵀΣg + 1/β)`` in closed form."""
-        network = engine.network(self.columns, self.fit.cores)
+        table = self._table_response(engine)
         moments = self._moments if self._core_variances is None else self._moments_by_core
 
         def work(rows: Array) -> tuple[Array, Array]:
-            quick = None if network is None else self._moments_by_network(network, rows)
+            quick = None if table is None else self._moments_by_table(table, rows)
             if quick is not None:
                 return quick
             u = self.columns.variables(rows)
@@ -95,7 +101,7 @@ class KernelMachine:
             new = np.flatnonzero(novel.any(axis=0))
             if new.size:
                 few = self._features(u[:, new]), novel[:, new]
-                variance[new] += extra_variance(self.fit.cores, *few, self.unseen_variances)
+                variance[new] += extra_variance(self.fit.network, *few, self.unseen_variances)
             return mean, variance
 
         parts = self._map(work, X, threads)
@@ -126,16 +132,20 @@ class KernelMachine:
 
         def work(rows: Array) -> Array:
             u = self.columns.variables(rows)
-            phi, novel = self._features(u), novel_values(self.columns, u)
+            network, novel = self.fit.network, novel_values(self.columns, u)
+            phi = list(self._features(u))
             if linearized:  # eq. (linear_f)
-                G = jacobian(self.fit.cores, phi, self.fit.bayesian_cores)
-                f: Array = predict(self.fit.cores, phi)[:, None] + G.T @ deviation
-                return f + extra_response(self.fit.cores, phi, novel, unseen) if novel.any() else f
+                G = network.jacobian(phi, self.fit.bayesian_cores)
+                f: Array = network.response(phi)[:, None] + G.T @ deviation
+                return f + extra_response(network, phi, novel, unseen) if novel.any() else f
             moved = [self._moved(d) for d in deviation.T]
             if novel.any():
                 phi = [np.vstack([p, mask]) for p, mask in zip(phi, novel, strict=True)]
-                moved = [padded_cores(cores, unseen, k) for k, cores in enumerate(moved)]
-            draws = [predict(cores, phi) for cores in moved]
+                moved = [
+                    draw.with_extra_functions([w[:, k] for w in unseen])
+                    for k, draw in enumerate(moved)
+                ]
+            draws = [draw.response(phi) for draw in moved]
             return np.stack(draws, axis=1) if draws else np.empty((u.shape[1], 0))
 
         return np.concatenate(self._map(work, X, threads))
@@ -145,88 +155,68 @@ class KernelMachine:
         """Noise standard deviation, eq. (cond_model), in units of the standardised target."""
         return float(1.0 / np.sqrt(self.fit.beta))
 
-    def _moved(self, deviation: Array) -> Cores:
+    def _moved(self, deviation: Array) -> Network:
+        """The network with its Bayesian cores moved by ``deviation``."""
         cores = list(self.fit.cores)
         bayesian = tuple(cores[d] for d in self.fit.bayesian_cores)
         moved = from_vector(to_vector(bayesian) + deviation, bayesian)
         for d, V in zip(self.fit.bayesian_cores, moved, strict=True):
             cores[d] = V
-        return tuple(cores)
+        return self.fit.network.with_cores(tuple(cores))
 
-    def _features(self, u: Array) -> list[Array]:
-        return [c.phi(x) for c, x in zip(self.columns.columns, u, strict=True)]
+    def _features(self, u: Array) -> "_Features":
+        return _Features(self.columns, u)
+
+    def _table_response(self, engine: Engine) -> TableResponse | None:
+        """Response from raw rows in one go, if the engine has it for this kind of network."""
+        products = self.fit.network.products()
+        return None if products is None else engine.table_response(self.columns, *products)
 
     @cached_property
     def unseen_variances(self) -> tuple[Array, ...]:
         """Prior variances of one more function of each column, see `novelty`."""
         if self.unseen is not None:
             return self.unseen
-        return prior_variances(self.fit.gamma, self.columns.sizes)
+        return prior_variances(self.fit.network, self.fit.gamma)
 
     def _moments(self, u: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of the function, from the Jacobian of all Bayesian weights."""
-        phi = self._features(u)
-        G = jacobian(self.fit.cores, phi, self.fit.bayesian_cores)
-        return predict(self.fit.cores, phi), self.fit.posterior.quad(G)
-
-    def _response(self, u: Array) -> Array:
-        """`networks.predict` (n,) with the features of one column at a time."""
-        product = self._factor(u, 0)
-        for d in range(1, len(u)):
-            product *= self._factor(u, d)
-        f: Array = product.sum(axis=0)
-        if len(self.fit.cores) > len(u):
-            f += additive_response(self.fit.cores[-1], self._features(u))
-        return f
-
-    def _factor(self, u: Array, d: int) -> Array:
-        return self.fit.cores[d] @ self.columns.columns[d].phi(u[d])
+        phi, network = list(self._features(u)), self.fit.network
+        G = network.jacobian(phi, self.fit.bayesian_cores)
+        return network.response(phi), self.fit.posterior.quad(G)
 
     def _moments_by_core(self, u: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) if the cores are independent: their variances add."""
         which, parts = self.fit.bayesian_cores, self._core_variances or ()
-        phi = {d: self.columns.columns[d].phi(u[d]) for d in which}
+        network = self.fit.network
+        phi: Sequence[Array] = self._features(u)
         if len(which) == 1:
-            mean, Z = self._response_and_environment(u, which[0], phi[which[0]])
+            mean, Z = network.response_and_environment(phi, which[0])
             Zs = [Z]
         else:
-            F = factors(self.fit.cores, list(phi.values()))
-            Zs = environments(F)
-            mean = np.multiply(Zs[-1], F[-1]).sum(axis=0)
+            phi = list(phi)
+            mean, Zs = network.response(phi), network.column_environments(phi)
         variance = np.zeros(mean.shape)
         for part, Z, d in zip(parts, Zs, which, strict=True):
             variance += part(Z, phi[d], u[d])
         return mean, variance
 
-    def _moments_by_network(self, network: Network, X: Array) -> tuple[Array, Array] | None:
+    def _moments_by_table(self, table: TableResponse, X: Array) -> tuple[Array, Array] | None:
         """Mean and variance (n,) if only one core has a distribution and no value is novel."""
         parts = self._core_variances
         if parts is None or len(parts) > 1:
             return None
         d, part = self.fit.bayesian_cores[0], parts[0]
         if part.B is None:
-            found = network.environment(X, d)
+            found = table.environment(X, d)
             if found is None:
                 return None
             mean, Z, u = found
             return mean, part.squares(Z, self.columns.columns[d].phi(u))
-        moments = network.variance(X, d, part.B, part.bound)
+        moments = table.variance(X, d, part.B, part.bound)
         if moments is not None and (lost := np.flatnonzero(np.isnan(moments[1]))).size:
             moments[1][lost] = self._moments_by_core(self.columns.variables(X[lost]))[1]
         return moments
-
-    def _response_and_environment(self, u: Array, d: int, phi: Array) -> tuple[Array, Array]:
-        """Response (n,), to the bits of `_response`, and environment (R, n) of one core."""
-        own = self.fit.cores[d] @ phi
-        Z = np.ones_like(own)
-        for k in range(d):
-            Z *= self._factor(u, k)
-        product = np.multiply(Z, own, out=own)
-        for k in range(d + 1, len(u)):
-            F = self._factor(u, k)
-            product *= F
-            Z *= F
-        return product.sum(axis=0), Z
 
     @cached_property
     def _core_variances(self) -> tuple[CoreVariance, ...] | None:
@@ -234,8 +224,8 @@ class KernelMachine:
         which, posterior = self.fit.bayesian_cores, self.fit.posterior
         parts = posterior.parts if isinstance(posterior, Blocks) else (posterior,)
         roots = [part for part in parts if isinstance(part, Root)]
-        additive = len(self.fit.cores) > len(self.columns.columns)
-        if additive or not len(roots) == len(parts) == len(which):
+        apart = self.fit.network.core_per_column
+        if not apart or not len(roots) == len(parts) == len(which):
             return None
         bases = [self.columns.columns[d].basis for d in which]
         return tuple(CoreVariance.of(*pair) for pair in zip(roots, bases, strict=True))

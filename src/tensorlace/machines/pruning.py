@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import qr, svd, svdvals
 
-from tensorlace._types import Array
+from tensorlace._types import Array, Mask
 from tensorlace.columns.bases import Basis, Indicator, Levels, Missing, Subset
 from tensorlace.columns.columns import Column, Columns
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
 from tensorlace.laplace.prior_groups import LARGEST_PRIOR
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.networks.cpd import Cores, environments
+from tensorlace.networks.cpd import environments
+from tensorlace.networks.network import Cores
 
 __all__ = ["NEGLIGIBLE", "effects_of_functions", "effects_of_terms", "marginal", "prune"]
 
@@ -49,6 +49,8 @@ def prune(machine: KernelMachine, negligible: float = NEGLIGIBLE) -> KernelMachi
     KernelMachine
         At least one term, if there was any, and one function per column remain.
     """
+    if machine.fit.network.products() is None:  # no bounds are known for other networks
+        return machine
     budget = negligible * machine.noise_std
     terms = effects_of_terms(machine)
     alive = _kept(terms, 0.5 * budget)
@@ -78,23 +80,24 @@ def effects_of_terms(machine: KernelMachine) -> Array:
     return out
 
 
-def effects_of_functions(machine: KernelMachine, alive: npt.NDArray[np.bool_]) -> list[Array]:
+def effects_of_functions(machine: KernelMachine, alive: Mask) -> list[Array]:
     """Bounds (I_d,) of the effect of each function of each column, through the terms ``alive``."""
     largest, spread = _largest(machine)
     Z = environments(largest)
-    tops, D = _tops(machine.columns), len(machine.columns.columns)
+    tops = _tops(machine.columns)
+    products, functions = _products(machine)
     out = []
-    for d, (V, top) in enumerate(zip(machine.fit.cores[:D], tops, strict=True)):
+    for d, (V, top) in enumerate(zip(products, tops, strict=True)):
         out.append(((np.abs(V) * top + spread[d]) * Z[d])[alive].sum(axis=0))
-    if len(machine.fit.cores) > D:
+    if functions is not None:
         ends = np.cumsum([len(top) for top in tops])[:-1]
         std = _stds(machine)[-1]
-        own = np.split((np.abs(machine.fit.cores[-1]) + std)[0], ends)
+        own = np.split((np.abs(functions) + std)[0], ends)
         out = [effect + a * top for effect, a, top in zip(out, own, tops, strict=True)]
     return out
 
 
-def _kept(effects: Array, budget: float) -> npt.NDArray[np.bool_]:
+def _kept(effects: Array, budget: float) -> Mask:
     """All but the smallest, which together stay within the budget."""
     order = np.argsort(effects, kind="stable")
     mask = np.ones(len(effects), dtype=np.bool_)
@@ -106,11 +109,18 @@ def _kept(effects: Array, budget: float) -> npt.NDArray[np.bool_]:
 
 def _largest(machine: KernelMachine) -> tuple[list[Array], list[Array]]:
     """Largest value (R, 1) of each factor, and std times largest function (R, I) of its weights."""
-    columns, cores = machine.columns.columns, machine.fit.cores
+    columns, (cores, _) = machine.columns.columns, _products(machine)
     values = [_functions(column) for column in columns]
-    largest = [np.abs(V @ p).max(axis=1)[:, None] for V, p in zip(cores, values, strict=False)]
+    largest = [np.abs(V @ p).max(axis=1)[:, None] for V, p in zip(cores, values, strict=True)]
     stds = _stds(machine)
     return largest, [s * np.abs(p).max(axis=1) for s, p in zip(stds, values, strict=False)]
+
+
+def _products(machine: KernelMachine) -> tuple[Cores, Array | None]:
+    """Cores of the products, and weights of the sum of functions if there is one."""
+    found = machine.fit.network.products()
+    assert found is not None
+    return found
 
 
 def _tops(columns: Columns) -> list[Array]:
@@ -150,50 +160,34 @@ def _variables(column: Column, basis: Basis) -> Array:
     return np.linspace(low, high, _GRID)
 
 
-def _reduced(
-    machine: KernelMachine, alive: npt.NDArray[np.bool_], kept: Sequence[npt.NDArray[np.bool_]]
-) -> KernelMachine:
+def _reduced(machine: KernelMachine, alive: Mask, kept: Sequence[Mask]) -> KernelMachine:
     """Take out terms and functions."""
-    fit, D = machine.fit, len(kept)
-    masks = [(alive, mask) for mask in kept]
-    if len(fit.cores) > D:
-        masks.append((np.ones(1, dtype=np.bool_), np.concatenate(kept)))
+    fit, network = machine.fit, machine.fit.network
+    masks = network.cuts(alive, kept)
     which = np.concatenate([np.outer(*masks[d]).ravel() for d in fit.bayesian_cores])
     columns = tuple(
         replace(c, basis=Subset.of(c.basis, tuple(np.flatnonzero(mask).tolist())))
         for c, mask in zip(machine.columns.columns, kept, strict=True)
     )
-    cores = _cut(fit.cores, masks)
-    terms = np.append(alive, True) if len(fit.cores) > D else alive
+    fewer = network.restricted(alive, kept)
+    gamma = tuple(
+        np.ascontiguousarray(g[np.ix_(*mask)]) for g, mask in zip(fit.gamma, masks, strict=True)
+    )
+    terms = np.append(alive, True) if network.additive else alive
+    sizes = [fit.cores[d].size for d in fit.bayesian_cores]
     return replace(
         machine,
         columns=replace(machine.columns, columns=columns),
         fit=replace(
-            fit,
-            cores=cores,
-            gamma=_cut(fit.gamma, masks),
-            posterior=marginal(
-                fit.posterior, which, [fit.cores[d].size for d in fit.bayesian_cores]
-            ),
+            fit, network=fewer, gamma=gamma, posterior=marginal(fit.posterior, which, sizes)
         ),
         # what a value never seen may do was learned from all functions, those gone included
         unseen=tuple(v[terms] for v in machine.unseen_variances),
-        n_pruned=machine.n_pruned + sum(V.size for V in fit.cores) - sum(V.size for V in cores),
+        n_pruned=machine.n_pruned + network.n_weights - fewer.n_weights,
     )
 
 
-def _cut(
-    cores: Cores, masks: Sequence[tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]]
-) -> Cores:
-    """Terms and functions of each core that stay."""
-    return tuple(
-        np.ascontiguousarray(V[np.ix_(*mask)]) for V, mask in zip(cores, masks, strict=True)
-    )
-
-
-def marginal(
-    posterior: Posterior, which: npt.NDArray[np.bool_], sizes: Sequence[int] = ()
-) -> Posterior:
+def marginal(posterior: Posterior, which: Mask, sizes: Sequence[int] = ()) -> Posterior:
     """Marginal posterior of the weights ``which`` (P,).
 
     Parameters

@@ -1,4 +1,7 @@
-"""One safe file: no pickle, checksummed, whole or refused."""
+"""One safe model file: no pickle, checksummed, whole or refused.
+
+Imports from: predictive, kinds, sources, columns, laplace, machines, estimators.
+"""
 
 from tensorlace.model_file.files import describe, load, save
 

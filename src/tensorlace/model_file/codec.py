@@ -20,6 +20,7 @@ import numpy.typing as npt
 from tensorlace.errors import ModelFileError
 from tensorlace.model_file.array_layout import pack, unpack
 from tensorlace.model_file.container import Arrays
+from tensorlace.model_file.records import in_file, in_memory
 from tensorlace.model_file.type_check import conforms, hints
 
 __all__ = ["Decoder", "Encoder"]
@@ -56,6 +57,7 @@ class Encoder:
 
     def encode(self, value: Any, where: str) -> Json:
         """Value as JSON; ``where`` it is, such as ``machines_.0``, names its arrays."""
+        value = in_file(value)
         kind = type(value)
         if value is None or kind in (bool, int, str):
             return value
@@ -227,7 +229,7 @@ class Decoder:
                     f"{where}.{name} is of the wrong type: {cls.__name__} cannot take "
                     f"{type(value).__name__}"
                 )
-        return cls(**values)
+        return in_memory(cls(**values))
 
     def _array(self, where: str, key: str, **layout: str) -> npt.NDArray[Any]:
         if key not in self._arrays:

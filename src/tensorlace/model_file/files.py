@@ -1,8 +1,9 @@
 """Model files: one safe file for a fitted model, without pickle.
 
-A ``.tlace`` file is a sealed safetensors file, see `tensorlace.sealed`, so that it is read whole or
-not at all. Its ``model`` is JSON: class, arguments, fitted attributes, facts about the fit, notes.
-Loading looks classes up in `tensorlace.records` and runs nothing that a file could name.
+A ``.tlace`` file is a sealed safetensors file, see `tensorlace.model_file.container`, so that it is
+read whole or not at all. Its ``model`` is JSON: class, arguments, fitted attributes, facts about
+the fit, notes. Loading looks classes up in `tensorlace.model_file.schema` and runs nothing that a
+file could name.
 """
 
 import json
@@ -21,6 +22,7 @@ from tensorlace.model_file.codec import Decoder, Encoder
 from tensorlace.model_file.container import Arrays, seal, strict_json, unseal
 from tensorlace.model_file.schema import (
     ESTIMATORS,
+    LATER_PARAMS,
     OPTIONAL,
     attributes,
     check_model,
@@ -162,7 +164,7 @@ def _node(model: Any, encoder: Encoder, background: bool, where: str) -> dict[st
     if unknown:
         raise ModelFileError(
             f"attribute {unknown[0]!r} ({type(state[unknown[0]]).__name__}) of {name} is not known "
-            f"to model files: delete it, or add it to tensorlace.records"
+            f"to model files: delete it, or add it to tensorlace.model_file.schema"
         )
     if not background:
         if isinstance(model, Explains):
@@ -171,7 +173,11 @@ def _node(model: Any, encoder: Encoder, background: bool, where: str) -> dict[st
     inner = state.pop(_INNER, None)
     node: dict[str, Any] = {
         "class": name,
-        "params": {k: encoder.encode(v, where + k) for k, v in sorted(params.items())},
+        "params": {
+            k: encoder.encode(v, where + k)
+            for k, v in sorted(params.items())
+            if k not in LATER_PARAMS or v != LATER_PARAMS[k]
+        },
         "state": {k: encoder.encode(v, where + k) for k, v in sorted(state.items())},
     }
     if inner is not None:
@@ -224,7 +230,7 @@ def _model(content: dict[str, Any], decoder: Decoder, where: str = "") -> Any:
     model = cls()
     params, state = content["params"], content["state"]
     for given, known, optional in (
-        (params, model.get_params(deep=False), frozenset()),
+        (params, model.get_params(deep=False), frozenset(LATER_PARAMS)),
         (state, attributes(cls), OPTIONAL),
     ):
         wrong = (given.keys() ^ known.keys()) - (optional - given.keys())

@@ -19,19 +19,32 @@ from tensorlace.columns.summaries import Frame
 from tensorlace.errors import ModelFileError
 from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.estimators.tables import column_names
-from tensorlace.fitting.registry import BASES, CURVATURES, WARPS
+from tensorlace.fitting.registry import BASES, CURVATURES, NETWORKS, WARPS
 from tensorlace.kinds import Kind
 from tensorlace.laplace import posterior
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import Noise
+from tensorlace.model_file.records import FittedProducts, MachineRecord
 from tensorlace.model_file.type_check import conforms
+from tensorlace.networks.additive import Additive
+from tensorlace.networks.cpd import CPD
+from tensorlace.networks.sum import Sum
+from tensorlace.networks.tensor_train import TensorTrain
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.sources.reference_rows import Background
 
-__all__ = ["CLASSES", "ESTIMATORS", "attributes", "check_model", "estimator_class", "known_classes"]
+__all__ = [
+    "CLASSES",
+    "ESTIMATORS",
+    "LATER_PARAMS",
+    "attributes",
+    "check_model",
+    "estimator_class",
+    "known_classes",
+]
 
 ESTIMATORS = ("TNKMRegressor", "TNKMRegressorCV")
 """Estimators that files know."""
@@ -49,10 +62,15 @@ CLASSES: dict[str, type] = {
         *(Column, Columns, Rotation),
         *(GGN, Full, BlockDiagonal, Diag, Last),
         *(posterior.Root, posterior.LowRank, posterior.Blocks, posterior.Diagonal),
-        *(Fitted, KernelMachine, Noise, Check, Calibration, Background),
+        *(CPD, Additive, Sum, TensorTrain),
+        *(Noise, Check, Calibration, Background),
     )
-}
+} | {"Fitted": FittedProducts, "FittedNetwork": Fitted, "KernelMachine": MachineRecord}
 """Dataclasses by the name they have in files; see `known_classes` for those registered later."""
+
+LATER_PARAMS: dict[str, Any] = {"network": "cpd"}
+"""Arguments that the first version of files did not have, and what they were then. At that value
+they are left out, so that earlier versions of tensorlace read the file."""
 
 ATTRIBUTES: dict[str, Any] = {
     "n_features_in_": int,
@@ -93,7 +111,7 @@ OPTIONAL = frozenset({"feature_names_in_"})
 
 
 def known_classes() -> dict[str, type]:
-    """`CLASSES` and those that have been registered since: bases, warps and curvatures.
+    """`CLASSES` and those that have been registered since: bases, warps, curvatures and networks.
 
     Raises
     ------
@@ -101,7 +119,7 @@ def known_classes() -> dict[str, type]:
         If two classes have the same name, since a file tells them apart by nothing else.
     """
     known = dict(CLASSES)
-    for cls in (*BASES.classes(), *WARPS.classes(), *CURVATURES.classes()):
+    for cls in (*BASES.classes(), *WARPS.classes(), *CURVATURES.classes(), *NETWORKS.classes()):
         if known.setdefault(cls.__name__, cls) is not cls:
             raise ModelFileError(
                 f"two registered classes are called {cls.__name__}: give one another name"
@@ -190,10 +208,10 @@ def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str
     for d, column in enumerate(columns.columns):
         yield f"columns.columns.{d}", all(_warp_facts(column.warp))
     yield "target", machine.target.spread > 0.0
-    yield "fit.cores", len(fit.cores) in (D, D + 1) and fit.cores[0].ndim == 2
-    sizes, R = columns.sizes, len(fit.cores[0])
-    shapes = [(R, n) for n in sizes] + [(1, sum(sizes))] * (len(fit.cores) - D)
-    yield "fit.cores", (R > 0 or len(fit.cores) > D) and [V.shape for V in fit.cores] == shapes
+    network = fit.network
+    yield "fit.cores", network.is_consistent() and network.sizes == columns.sizes
+    yield "fit.cores", network.n_weights > 0
+    shapes = [V.shape for V in network.cores]
     yield "fit.gamma", [g.shape for g in fit.gamma] == shapes
     yield "fit.beta", fit.beta > 0.0
     core = fit.curvature.core if isinstance(fit.curvature, Last) else 0

@@ -31,7 +31,7 @@ def conforms(value: Any, hint: Any) -> bool:
 
     >>> conforms((1, 2), tuple[int, ...]), conforms((1, 2.0), tuple[int, ...])
     (True, False)
-    >>> from tensorlace.bases.basis import Array
+    >>> from tensorlace.columns.bases.basis import Array
     >>> conforms(np.zeros(2), Array), conforms(np.zeros(2, dtype=int), Array)
     (True, False)
     """

@@ -1,3 +1,6 @@
-"""The tensor network and its arithmetic on a block of rows."""
+"""The tensor network and its arithmetic on a block of rows.
+
+Imports from: columns.
+"""
 
 __all__: list[str] = []

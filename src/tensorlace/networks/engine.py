@@ -1,6 +1,7 @@
 """Who does the arithmetic of a block of rows: NumPy here, compiled code in `native`."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -10,14 +11,20 @@ import numpy.typing as npt
 from tensorlace._types import Array
 from tensorlace.columns.bases.basis import Basis
 from tensorlace.columns.columns import Columns
-from tensorlace.networks.cpd import Cores, combine
 from tensorlace.networks.gram import block_rows, moments, padded
 
-__all__ = ["NUMPY", "Engine", "Network", "NumPyEngine"]
+__all__ = ["NUMPY", "Engine", "NumPyEngine", "TableResponse", "combine"]
 
 
-class Network(ABC):
-    """Response of a network to rows of a raw table."""
+def combine(prefix: Array | None, suffix: Array | None, shape: tuple[int, int]) -> Array:
+    """Environment from the products to the left and to the right (None: empty product)."""
+    if prefix is None:
+        return np.ones(shape) if suffix is None else suffix
+    return prefix if suffix is None else prefix * suffix
+
+
+class TableResponse(ABC):
+    """Response of one network to rows of a raw table, warps and features included."""
 
     @abstractmethod
     def response(self, X: Array) -> Array | None:
@@ -107,8 +114,19 @@ class Engine(ABC):
     def block_rows(self, rank: int) -> int:
         """Rows per block that suit the engine: a power of two."""
 
-    def network(self, columns: Columns, cores: Cores) -> Network | None:
-        """A whole network for rows of a raw table, or None if NumPy does it column by column."""
+    def table_response(
+        self, columns: Columns, products: Sequence[Array], functions: Array | None
+    ) -> TableResponse | None:
+        """A sum of products for rows of a raw table, or None if NumPy does it column by column.
+
+        Parameters
+        ----------
+        columns : Columns
+        products : D arrays (R, I_d)
+            Cores of the sum of products.
+        functions : (1, Σ_d I_d) array or None
+            Weights of a sum of one-column functions that is added.
+        """
         return None
 
 

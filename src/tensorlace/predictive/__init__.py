@@ -1,4 +1,7 @@
-"""Predictive distributions and what targets say about them."""
+"""Predictive distributions, and what observed targets say about them.
+
+Imports from: no other room.
+"""
 
 from tensorlace.predictive.distributions import Distribution, Mixture, Normal, Samples
 

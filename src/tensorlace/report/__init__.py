@@ -1,4 +1,8 @@
-"""One self-contained HTML page about a fitted model, with a live what-if panel."""
+"""One self-contained HTML page about a fitted model, with a live what-if panel.
+
+Imports from: linalg, predictive, kinds, sources, metrics, columns, laplace, machines, explain,
+estimators, compact, displays.
+"""
 
 from tensorlace.report.page import write_report
 

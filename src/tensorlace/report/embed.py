@@ -2,8 +2,8 @@
 
 What takes a network to its prediction is written down as plain data: warps, bases, cores, the
 posterior. Arrays are kept apart, each content once, as base64 of the smallest numbers that hold
-them exactly: whole numbers for the columns of a compact model (see `tensorlace.directions`), single
-precision, or double.
+them exactly: whole numbers for the columns of a compact model (see
+`tensorlace.compact.posterior_directions`), single precision, or double.
 """
 
 import base64

@@ -1,3 +1,6 @@
-"""Feature blocks and the one sum over them: in memory, streamed, growing."""
+"""Feature blocks and the one sum over them: in memory, streamed, in growing stages.
+
+Imports from: sources, columns, networks.
+"""
 
 __all__: list[str] = []

@@ -43,6 +43,8 @@ class Block:
         Row weights; a weight is a number of repetitions.
     dtype : dtype
         Of the features; target and weights are always double.
+    engine : Engine
+        What does the arithmetic of the block.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Block:
         engine: Engine = NUMPY,
     ) -> None:
         self.index, self.y, self.weight = index, y, weight
-        self.dtype, self._engine = np.dtype(dtype), engine
+        self.dtype, self.engine = np.dtype(dtype), engine
         self._u, self._bases, self._keep = u, bases, keep
         self._kept: dict[tuple[str, int], Array] = {}
 
@@ -69,7 +71,7 @@ class Block:
     def phi(self, d: int) -> Array:
         """Features of column d, (I_d, n)."""
         return self._cached(
-            "phi", d, lambda: self._engine.features(self._bases[d], self._u[d], self.dtype)
+            "phi", d, lambda: self.engine.features(self._bases[d], self._u[d], self.dtype)
         )
 
     def psi(self, d: int) -> Array:
@@ -77,14 +79,14 @@ class Block:
         return self._cached(
             "psi",
             d,
-            lambda: self._engine.products(self._bases[d], self._u[d], self.weight, self.dtype),
+            lambda: self.engine.products(self._bases[d], self._u[d], self.weight, self.dtype),
         )
 
     def factor(self, d: int, V: Array, times: Array | None) -> Array:
         """Values ``V phi`` (R, n) of the functions of column d, times ``times``."""
         if self._keep:
-            return self._engine.factor(V, self.phi(d), times)
-        return self._engine.evaluate(self._bases[d], self._u[d], V, times, self.dtype)
+            return self.engine.factor(V, self.phi(d), times)
+        return self.engine.evaluate(self._bases[d], self._u[d], V, times, self.dtype)
 
     def features(self) -> list[Array]:
         """``phi`` of all columns."""

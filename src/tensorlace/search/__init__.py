@@ -1,3 +1,7 @@
-"""``rank="auto"``: candidates, their cost, schedule, weights, noise and widths."""
+"""``rank="auto"``: which models are tried, in which order, and how the best are mixed.
+
+Imports from: predictive, kinds, sources, metrics, columns, rows, solvers, laplace, machines,
+fitting.
+"""
 
 __all__: list[str] = []

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
 from tensorlace._types import Array
 from tensorlace.machines.ensemble import SHARPNESS, blend

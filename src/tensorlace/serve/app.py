@@ -8,9 +8,16 @@ from html import escape
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.openapi.utils import get_openapi
-from fastapi.responses import HTMLResponse
+from tensorlace.errors import InputError
+
+try:
+    import uvicorn  # noqa: F401
+    from fastapi import FastAPI, Request, Response
+    from fastapi.openapi.utils import get_openapi
+    from fastapi.responses import HTMLResponse
+except ImportError as lack:
+    raise InputError(f"the server needs {lack.name}: pip install 'tensorlace[serve]'") from lack
+
 from joblib import effective_n_jobs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.json_schema import models_json_schema

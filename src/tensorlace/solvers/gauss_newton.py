@@ -15,7 +15,7 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.linalg.symmetric import Solution, solver
-from tensorlace.networks.cpd import Cores, balance, from_vector, to_vector
+from tensorlace.networks.network import Cores, Network, to_vector
 from tensorlace.rows.memory import Rows
 from tensorlace.solvers.linearisation import (
     Linearisation,
@@ -115,29 +115,29 @@ class GaussNewton(Solver):
     second_order: bool = True
     bends: bool = False
 
-    def start(self, rows: Rows, cores: Cores) -> State:
-        """Begin at the given cores, damped as strongly as a unit prior."""
-        return State(cores, damping=1.0)
+    def start(self, rows: Rows, network: Network) -> State:
+        """Begin at the given weights, damped as strongly as a unit prior."""
+        return State(network, damping=1.0)
 
     def prepare(self, rows: Rows, state: State, gamma: Cores) -> State:
         """Balance the cores and linearise there; precision updates share the result."""
-        cores = balance(state.cores, gamma, len(rows.bases))
-        return State(cores, state.damping, linearise(rows, cores))
+        network = state.network.balanced(gamma)
+        return State(network, state.damping, linearise(rows, network))
 
     def step(self, rows: Rows, state: State, beta: float, gamma: Cores) -> tuple[State, Info]:
         """One accepted step, or a stalled state when no damping lowers the objective."""
         state = state if state.linear is not None else self.prepare(rows, state, gamma)
         linear = state.linear
         assert linear is not None
-        cores, g = state.cores, to_vector(gamma)
-        v = to_vector(cores)
+        network, g = state.network, to_vector(gamma)
+        v = network.vector
         slope = beta * linear.slope - g * v
         scale = float(np.hypot(beta * np.linalg.norm(linear.target), np.linalg.norm(g * v)))
         here = 0.5 * (beta * linear.rss + float(g @ (v * v)))
         # an objective of zero is the minimum: a target of zeros has no other scale
         gradient = float(np.linalg.norm(slope)) / scale if scale > 0 and here > 0 else 0.0
         E = (
-            residual_curvature(rows, cores)
+            residual_curvature(rows, network)
             if self.second_order and gradient < _NEWTON_BELOW
             else None
         )
@@ -158,14 +158,14 @@ class GaussNewton(Solver):
             rcond = min(rcond, solution.rcond)
             x = solution.x
             if self.bends and E is None:
-                turn = ahead(-0.5 * beta * bend(rows, cores, x)).x
+                turn = ahead(-0.5 * beta * bend(rows, network, x)).x
                 if float(unit @ (turn * turn)) > _LARGEST_TURN**2 * float(unit @ (x * x)):
                     damping *= 4.0
                     continue
                 x = x + turn
-            trial = balance(from_vector(v + x, cores), gamma, len(rows.bases))
+            trial = network.with_vector(v + x).balanced(gamma)
             rss = residual_squares(rows, trial)
-            t = to_vector(trial)
+            t = trial.vector
             objective = 0.5 * (beta * rss + float(g @ (t * t)))
             # near the optimum the gain drowns in the rounding of the objective: trust the model
             drowned = float(solution.x @ slope) < _ROUNDING * here

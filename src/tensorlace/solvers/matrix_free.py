@@ -20,7 +20,7 @@ from typing import final
 import numpy as np
 
 from tensorlace._types import Array
-from tensorlace.networks.cpd import Cores, balance, from_vector, to_vector
+from tensorlace.networks.network import Cores, Network, to_vector
 from tensorlace.rows.memory import Rows
 from tensorlace.solvers.als import sweep
 from tensorlace.solvers.products import Point, block_grams, point, product
@@ -48,7 +48,7 @@ _TRIES = 25
 @final
 @dataclass(frozen=True)
 class _Memo:
-    """Sums at the cores of a state and Gram matrices at its anchor."""
+    """Sums at the weights of a state and Gram matrices at its anchor."""
 
     point: Point
     grams: tuple[Array, ...] | None
@@ -74,9 +74,9 @@ class MatrixFree(Solver):
     products: int = 60
     patience: int = 8
 
-    def start(self, rows: Rows, cores: Cores) -> State:
-        """Begin at the given cores with a small trust region."""
-        return State(cores, damping=_FIRST_RADIUS)
+    def start(self, rows: Rows, network: Network) -> State:
+        """Begin at the given weights with a small trust region."""
+        return State(network, damping=_FIRST_RADIUS)
 
     def prepare(self, rows: Rows, state: State, gamma: Cores) -> State:
         """Nothing to prepare: curvatures are sums of their own."""
@@ -85,22 +85,22 @@ class MatrixFree(Solver):
     def step(self, rows: Rows, state: State, beta: float, gamma: Cores) -> tuple[State, Info]:
         """One sweep or accepted step, or a stalled state when nothing lowers the objective."""
         memo = state.memo
-        if not isinstance(memo, _Memo) or memo.point.cores is not state.cores:
-            memo = _Memo(point(rows, state.cores), None)
-        at, g, v = memo.point, to_vector(gamma), to_vector(state.cores)
+        if not isinstance(memo, _Memo) or memo.point.network is not state.network:
+            memo = _Memo(point(rows, state.network), None)
+        at, g, v = memo.point, to_vector(gamma), state.network.vector
         slope = beta * at.slope - g * v
         scale = float(np.hypot(beta * np.linalg.norm(at.target), np.linalg.norm(g * v)))
         here = 0.5 * (beta * at.rss + float(g @ (v * v)))
         # an objective of zero is the minimum: a target of zeros has no other scale
         gradient = float(np.linalg.norm(slope)) / scale if scale > 0 and here > 0 else 0.0
         if gradient > _SWEEP_ABOVE:
-            cores, info = sweep(rows, state.cores, beta, gamma)
-            return State(cores, state.damping), replace(info, gradient=gradient)
+            network, info = sweep(rows, state.network, beta, gamma)
+            return State(network, state.damping), replace(info, gradient=gradient)
         stalled = Info(here, gradient, at.rss, stalled=True)
         if gradient == 0.0:
             return state, stalled
 
-        anchor = state.cores if state.anchor is None else state.anchor
+        anchor = state.network if state.anchor is None else state.anchor
         grams = block_grams(rows, anchor) if memo.grams is None else memo.grams
         exact = self.second_order and gradient < _NEWTON_BELOW
         metric = Metric(grams, beta, g)
@@ -115,9 +115,8 @@ class MatrixFree(Solver):
         )
         x, promised, norm = path.end()
         for k in range(_TRIES):
-            moved = from_vector(v + x, at.cores)
-            trial = point(rows, balance(moved, gamma, len(rows.bases)))
-            t = to_vector(trial.cores)
+            trial = point(rows, at.network.with_vector(v + x).balanced(gamma))
+            t = trial.network.vector
             objective = 0.5 * (beta * trial.rss + float(g @ (t * t)))
             # near the optimum the gain drowns in the rounding of the objective: trust the model
             drowned = promised < _ROUNDING * here
@@ -130,7 +129,7 @@ class MatrixFree(Solver):
                     radius *= 2.0
                 stale = len(path.legs) > self.patience
                 after = State(
-                    trial.cores,
+                    trial.network,
                     radius,
                     anchor=None if stale else anchor,
                     memo=_Memo(trial, None if stale else grams),

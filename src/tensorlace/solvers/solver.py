@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import final
 
-from tensorlace.networks.cpd import Cores
+from tensorlace.networks.network import Cores, Network
 from tensorlace.rows.memory import Rows
 from tensorlace.solvers.linearisation import Linearisation
 
@@ -14,25 +14,25 @@ __all__ = ["Info", "Solver", "State"]
 @final
 @dataclass(frozen=True)
 class State:
-    """Where a solver stands: the cores and what Gauss-Newton carries along.
+    """Where a solver stands: the network and what Gauss-Newton carries along.
 
     Attributes
     ----------
-    cores : D arrays (R, I_d)
+    network : Network
     damping : float
         Levenberg-Marquardt damping.
     linear : Linearisation or None
-        The model linearised at ``cores``, if somebody needed it already.
-    anchor : D arrays (R, I_d) or None
+        The model linearised there, if somebody needed it already.
+    anchor : Network or None
         Where the curvature was summed that steps are preconditioned with.
     memo : object
         Sums that a solver keeps for itself. Without it they are summed again, to the same bits.
     """
 
-    cores: Cores
+    network: Network
     damping: float = 0.0
     linear: Linearisation | None = None
-    anchor: Cores | None = None
+    anchor: Network | None = None
     memo: object = None
 
 
@@ -63,13 +63,13 @@ class Info:
 
 
 class Solver(ABC):
-    """Finds the MAP cores for given precisions, one step at a time."""
+    """Finds the MAP weights for given precisions, one step at a time."""
 
     steps_per_round: int
 
     @abstractmethod
-    def start(self, rows: Rows, cores: Cores) -> State:
-        """State at the given cores."""
+    def start(self, rows: Rows, network: Network) -> State:
+        """State at the given weights."""
 
     @abstractmethod
     def prepare(self, rows: Rows, state: State, gamma: Cores) -> State:

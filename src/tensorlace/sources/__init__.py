@@ -1,6 +1,6 @@
-"""Where rows live: memory, files on disk, a cluster, or any iterable of blocks, behind one `Table`.
+"""Where rows come from, and how a pure function is summed over them, behind one `Table`.
 
-Imports from: errors, `_registry`.
+Imports from: no other room.
 """
 
 from tensorlace.sources.arrays import ArraySource

@@ -1,11 +1,8 @@
-"""Bases: how one column becomes a small feature vector.
+"""How one column becomes a small feature vector: one file per basis.
 
-A basis maps the variable ``u`` of a column to ``phi(u)`` in ``R^I`` and knows how products of two
-of its functions expand, ``phi_i phi_j = sum_s C_ijs psi_s``, which is what makes the structured
-Gram cheap. One file per basis; :mod:`tensorlace.bases.basis` holds what they share.
+Imports from: no other room.
 """
 
-from tensorlace._types import Array, Mask
 from tensorlace.columns.bases.basis import Basis
 from tensorlace.columns.bases.bspline import BSpline
 from tensorlace.columns.bases.chebyshev import Chebyshev
@@ -21,7 +18,6 @@ from tensorlace.columns.bases.subset import Subset
 from tensorlace.columns.bases.unit_polynomial import UnitPolynomial
 
 __all__ = [
-    "Array",
     "BSpline",
     "Basis",
     "Chebyshev",
@@ -30,7 +26,6 @@ __all__ = [
     "Indicator",
     "Legendre",
     "Levels",
-    "Mask",
     "Missing",
     "Polynomial",
     "Sine",

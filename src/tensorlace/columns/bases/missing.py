@@ -28,7 +28,7 @@ class Missing(Basis):
     Examples
     --------
     >>> import numpy as np
-    >>> from tensorlace.bases import Legendre
+    >>> from tensorlace.columns.bases import Legendre
     >>> Missing(Legendre(2)).phi(np.array([0.5, np.nan]))
     array([[1. , 1. ],
            [0.5, 0. ],

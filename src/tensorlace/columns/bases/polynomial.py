@@ -17,7 +17,7 @@ class Polynomial(Basis):
     .. math:: \phi_i(x) = x^i, \quad \psi_s(x) = x^s, \quad S = 2I - 1.
 
     Normal equations in monomials lose two digits per few degrees: beyond a handful of functions
-    :class:`~tensorlace.bases.Chebyshev` spans the same space and keeps the digits.
+    :class:`~tensorlace.columns.bases.Chebyshev` spans the same space and keeps the digits.
 
     Parameters
     ----------

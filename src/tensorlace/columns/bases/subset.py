@@ -38,7 +38,7 @@ class Subset(Basis):
     Examples
     --------
     >>> import numpy as np
-    >>> from tensorlace.bases import Legendre
+    >>> from tensorlace.columns.bases import Legendre
     >>> Subset(Legendre(5), (0, 2)).phi(np.array([0.0, 1.0]))
     array([[ 1. ,  1. ],
            [-0.5,  1. ]])
@@ -64,7 +64,7 @@ class Subset(Basis):
     def of(cls, base: Basis, which: tuple[int, ...]) -> Basis | Self:
         """The plainest basis of these functions: a smaller one of the same kind if it exists.
 
-        >>> from tensorlace.bases import Legendre
+        >>> from tensorlace.columns.bases import Legendre
         >>> Subset.of(Legendre(5), (0, 1, 2))
         Legendre(n=3)
         """

@@ -1,6 +1,7 @@
 """The arithmetic of a block and of a whole network in C."""
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
@@ -12,7 +13,6 @@ from tensorlace._types import Array
 from tensorlace.columns.bases import Cosine
 from tensorlace.columns.bases.basis import Basis
 from tensorlace.columns.columns import Columns
-from tensorlace.networks.cpd import Cores
 from tensorlace.networks.engine import NUMPY, Engine
 from tensorlace.networks.native.library import build, library
 from tensorlace.networks.native.network import CompiledNetwork
@@ -120,9 +120,11 @@ class CompiledEngine(Engine):
         """Nothing of size rows times pairs is kept, so only calls count."""
         return 1024
 
-    def network(self, columns: Columns, cores: Cores) -> CompiledNetwork:
-        """Fused from raw values to the response."""
-        return CompiledNetwork.of(columns, cores)
+    def table_response(
+        self, columns: Columns, products: Sequence[Array], functions: Array | None
+    ) -> CompiledNetwork:
+        """All columns in one call."""
+        return CompiledNetwork.of(columns, products, functions)
 
 
 @lru_cache(maxsize=64)

@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Self, final
@@ -12,8 +13,7 @@ from tensorlace._types import Array
 from tensorlace.columns.bases import Cosine
 from tensorlace.columns.columns import Column, Columns
 from tensorlace.columns.warps import MinMax, Mixed, Quantile
-from tensorlace.networks.cpd import Cores
-from tensorlace.networks.engine import Network
+from tensorlace.networks.engine import TableResponse
 from tensorlace.networks.native.library import library
 
 __all__ = ["CompiledNetwork"]
@@ -51,7 +51,7 @@ class _Extra(ctypes.Structure):
 
 @final
 @dataclass(frozen=True, eq=False)
-class CompiledNetwork(Network):
+class CompiledNetwork(TableResponse):
     """Columns of numbers with cosines are warped in C; NumPy makes the features of all others.
 
     Attributes
@@ -69,18 +69,17 @@ class CompiledNetwork(Network):
     additive: int
 
     @classmethod
-    def of(cls, columns: Columns, cores: Cores) -> Self:
+    def of(cls, columns: Columns, products: Sequence[Array], functions: Array | None) -> Self:
         """Prepare, once for all rows."""
-        D = len(columns.columns)
-        extended = list(cores[:D])
-        if len(cores) > D:  # one more term of each column, which is added and not multiplied
-            own = np.split(cores[D], np.cumsum(columns.sizes)[:-1], axis=1)
+        extended = list(products)
+        if functions is not None:  # one more term of each column, added and not multiplied
+            own = np.split(functions, np.cumsum(columns.sizes)[:-1], axis=1)
             extended = [np.vstack(pair) for pair in zip(extended, own, strict=True)]
         parts = (
             {"functions": c.basis.n, "core": np.ascontiguousarray(V), **_warp(c)}
             for c, V in zip(columns.columns, extended, strict=True)
         )
-        return cls(columns, tuple(parts), len(cores[0]), len(cores) - D)
+        return cls(columns, tuple(parts), len(products[0]), int(functions is not None))
 
     def response(self, X: Array) -> Array | None:
         """One call."""

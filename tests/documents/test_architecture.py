@@ -1,0 +1,131 @@
+"""The tree keeps its shape: rooms, the direction of imports, small folders, mirrored tests."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+import tomllib
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "tensorlace"
+TESTS = ROOT / "tests"
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+ROOMS = [
+    room.strip()
+    for layer in reversed(CONTRACTS["contracts"][0]["layers"])
+    for room in layer.split("|")
+]
+"""From bottom to top."""
+COMMON = {room for room in ROOMS if room.startswith("_")} | {"errors"}
+"""What every room may import, and so no sentence names."""
+PACKAGES = sorted(path.parent for path in SOURCE.rglob("*/__init__.py") if path.parent != SOURCE)
+FOLDERS = sorted(
+    folder
+    for source in (ROOT / "src", ROOT / "lab" / "src")
+    for folder in {path.parent for path in source.rglob("*.py")}
+)
+MOST_MODULES = 15
+LONG = 300
+
+
+def relative(path):
+    return str(path.relative_to(ROOT))
+
+
+def imported(path, package="tensorlace"):
+    """Dotted names of the modules of a package that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == package:
+            yield from (f"{package}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from [node.module] if node.module.startswith(f"{package}.") else []
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.startswith(f"{package}."))
+
+
+def test_import_contracts_are_kept():
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"Contracts: {len(CONTRACTS['contracts'])} kept, 0 broken." in done.stdout
+
+
+def test_no_import_is_exempt_from_the_contracts():
+    kinds = {contract["type"] for contract in CONTRACTS["contracts"]}
+    assert kinds == {"layers", "forbidden", "acyclic_siblings"}
+    for contract in CONTRACTS["contracts"]:
+        assert not contract.get("ignore_imports"), contract["name"]
+    layers = next(c for c in CONTRACTS["contracts"] if c["type"] == "layers")
+    assert layers["exhaustive"] is True
+    assert set(layers.get("exhaustive_ignores", ())) <= {"baselines"}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=relative)
+def test_a_folder_holds_few_modules(folder):
+    modules = [path.name for path in folder.glob("*.py") if path.name != "__init__.py"]
+    assert len(modules) <= MOST_MODULES, sorted(modules)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=relative)
+def test_a_package_says_what_it_is_for_and_holds_no_code(package):
+    own = package.relative_to(SOURCE).parts[0]
+    tree = ast.parse((package / "__init__.py").read_text())
+    duty, blank, *sentence = (ast.get_docstring(tree) or "").split("\n")
+    assert duty.endswith(".")
+    assert blank == ""
+    names = {name.split(".")[1] for path in package.rglob("*.py") for name in imported(path)}
+    rooms = [room for room in ROOMS if room in names - COMMON - {own}]
+    expected = f"Imports from: {', '.join(rooms) or 'no other room'}."
+    assert " ".join(sentence) == " ".join(textwrap.wrap(expected, 100)), expected
+    exported = None
+    for node in tree.body[1:]:
+        if isinstance(node, ast.ImportFrom):  # of what is inside
+            assert f"{node.module}.".startswith(f"tensorlace.{own}."), ast.unparse(node)
+        else:
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            assert ast.unparse(target) == "__all__"
+            exported = ast.literal_eval(node.value)
+    inside = {a.name for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert exported is not None
+    assert {*exported} == inside
+
+
+def test_tests_mirror_the_rooms():
+    others = {"contracts", "documents", "helpers", "data"}
+    folders = {path.name for path in TESTS.iterdir() if path.is_dir() and path.name[0] != "_"}
+    assert folders - others <= {*ROOMS}
+    assert {"sources", "columns", "rows", "solvers", "laplace", "machines"} < folders
+    assert {path.name for path in TESTS.glob("*.py")} <= {"__init__.py", "conftest.py"}
+
+
+def test_no_test_module_imports_another():
+    modules = [*TESTS.rglob("test_*.py"), *(ROOT / "lab" / "tests").rglob("test_*.py")]
+    assert len(modules) > 50
+    for path in modules:
+        for name in imported(path, "tests"):
+            assert name.split(".")[1] == "helpers", f"{relative(path)} imports {name}"
+
+
+def test_long_modules_are_named():
+    """A warning only: what counts is that a file has one reason to change."""
+    long = {}
+    for source in (ROOT / "src", ROOT / "lab" / "src"):
+        for path in source.rglob("*.py"):
+            n_lines = len(path.read_text().splitlines())
+            if n_lines > LONG:
+                long[relative(path)] = n_lines
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        for name, n_lines in long.items():
+            warnings.warn(f"{name} has {n_lines} lines", stacklevel=1)
+    assert max(long.values(), default=0) < 2 * LONG, long
