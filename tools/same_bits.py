@@ -487,13 +487,14 @@ def column_kinds(record: Record) -> None:
     record.effects("effect at values", grid)
     fitted(record, "inferred", split, columns=dict(list(kinds().items())[1:]), additive=True)
     fitted(record, "als", split, columns=kinds(), solver="als", curvature="last")
-    types = {"shop": "category", "open": "boolean", "day": "datetime64[us, UTC]"}
-    X, X_new = (T.astype(types) for T in (split.X, split.X_new))
+    types = {"shop": "category", "open": "boolean"}
+    frames = (split.X, split.X_new)
+    X, X_new = (T.astype(types).assign(day=T["day"].dt.tz_localize("UTC")) for T in frames)
     fitted(record, "other types", split._replace(X=X, X_new=X_new), columns=kinds())
     if _is_there("polars"):
         import polars as pl
 
-        X, X_new = (pl.DataFrame(T.to_dict("list")) for T in (split.X, split.X_new))
+        X, X_new = map(pl.from_pandas, frames)
         fitted(record, "polars", split._replace(X=X, X_new=X_new), columns=kinds())
 
 

@@ -77,6 +77,11 @@ class Standardise(_Framed):
         s = _seen(s)
         return cls(s.frame, s.mean, math.sqrt(s.m2 / s.n) or 1.0)
 
+    @classmethod
+    def unchanged(cls) -> Self:
+        """Values as they are."""
+        return cls(Frame(0.0, 1.0, 0.5, 0), 0.0, 1.0)
+
     @property
     def location(self) -> float:
         """Mean of the training rows, in raw units."""

@@ -11,6 +11,7 @@ from tensorlace.fitting.registry import (
     CURVATURES,
     ENGINES,
     GROUPS,
+    LIKELIHOODS,
     NETWORKS,
     POLICIES,
     SOLVERS,
@@ -42,6 +43,7 @@ class _Names(StrOptions):
 
 
 CONSTRAINTS: dict[str, Any] = {
+    "likelihood": [_Names(LIKELIHOODS)],
     "network": [_Names(NETWORKS)],
     "rank": [Interval(Integral, 0, None, closed="left"), _AUTO],
     "n_basis": [Interval(Integral, 1, None, closed="left"), "array-like", _AUTO],

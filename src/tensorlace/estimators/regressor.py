@@ -37,6 +37,9 @@ class TNKMRegressor(
     network : {"cpd", "tt"}, default="cpd"
         How functions of the columns are put together: "cpd", a sum of ``rank`` products; "tt", a
         tensor train: a chain of matrices of at most ``rank`` rows and columns, one per column.
+    likelihood : str, default="gaussian"
+        How targets scatter about the response: "gaussian", or the name of a registered likelihood,
+        which needs a number for ``rank``.
     n_basis : int, sequence of int or "auto", default="auto" (6)
         Basis functions I per column; one number, or one per column.
     basis : str or sequence of str, default="cosine"
@@ -161,6 +164,7 @@ class TNKMRegressor(
         *,
         rank: int | str = "auto",
         network: str = "cpd",
+        likelihood: str = "gaussian",
         n_basis: int | str | Sequence[int] = "auto",
         basis: str | Sequence[str] = "cosine",
         warp: str | Sequence[str] = "auto",
@@ -192,6 +196,7 @@ class TNKMRegressor(
     ) -> None:
         self.rank = rank
         self.network = network
+        self.likelihood = likelihood
         self.n_basis = n_basis
         self.basis = basis
         self.warp = warp

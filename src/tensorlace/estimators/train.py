@@ -51,6 +51,11 @@ def train(
     threads = effective_n_jobs(-1 if params["n_jobs"] is None else params["n_jobs"])
     n_members = params["n_members"]
     if _auto(params["rank"]):
+        if params["likelihood"] != "gaussian":
+            raise InputError(
+                f"likelihood={params['likelihood']!r} needs a number for rank: rank='auto' chooses "
+                f"among models with Gaussian noise"
+            )
         if checkpoint is not None:
             raise InputError("rank='auto' makes many fits and keeps no checkpoint: give a rank")
         task = Task(

@@ -14,6 +14,7 @@ from tensorlace.fitting.registry import (
     BASES,
     ENGINES,
     GROUPS,
+    LIKELIHOODS,
     NETWORKS,
     SOLVERS,
     WARPS,
@@ -25,11 +26,14 @@ from tensorlace.laplace.curvature import GGN, Curvature
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Evidence, Fixed, Policy
 from tensorlace.laplace.prior_groups import Groups, one_group
+from tensorlace.likelihoods.gaussian import GAUSSIAN
+from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.networks.column_network import ColumnNetwork
 from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import NUMPY, Engine
 from tensorlace.networks.network import Network
 from tensorlace.rows.stages import stages
+from tensorlace.solvers.als import ALS
 from tensorlace.solvers.solver import Solver
 
 __all__ = ["PLAIN", "Config", "per_column"]
@@ -124,6 +128,8 @@ class Config:
         What the columns are; numbers by default.
     network : type of ColumnNetwork
         What the columns' functions are combined by.
+    likelihood : Likelihood
+        How targets scatter about the response.
     rough : bool
         For fits that are only compared: precision updates may lose half their digits.
     """
@@ -149,6 +155,7 @@ class Config:
     kinds: tuple[Kind, ...] | None = None
     rough: bool = False
     network: type[ColumnNetwork] = CPD
+    likelihood: Likelihood = GAUSSIAN
 
     @classmethod
     def of(
@@ -189,6 +196,7 @@ class Config:
             rotate=params["rotate"],
             kinds=kinds,
             network=NETWORKS[params.get("network", "cpd")],
+            likelihood=LIKELIHOODS[params.get("likelihood", "gaussian")],
         )
 
     def n_weights(self, sizes: Sequence[int]) -> int:
@@ -221,7 +229,14 @@ class Config:
         SizeError
             If the machine has too little memory.
         """
-        solver = self.solver or SOLVERS[_solver_for(n_rows, self.n_weights(sizes))]
+        squared = self.likelihood.squared
+        if isinstance(self.solver, ALS) and not squared:
+            raise InputError(
+                'solver="als" solves least squares, which this likelihood is not: '
+                'give solver="gauss_newton" or "matrix_free"'
+            )
+        P = self.n_weights(sizes)
+        solver = self.solver or SOLVERS[_solver_for(n_rows, P, squared=squared)]
         check_size(
             sizes,
             self.network.widths(sizes, self.rank),
@@ -232,7 +247,9 @@ class Config:
             additive=self.additive,
         )
         noise = self.noise
-        if isinstance(noise, Fixed):
+        if not self.likelihood.squared:
+            noise = Fixed(1.0)
+        elif isinstance(noise, Fixed):
             value = noise.value * target_scale * target_scale
             if not 0.0 < value < np.inf:
                 raise InputError(
@@ -251,9 +268,9 @@ class Config:
         )
 
 
-def _solver_for(n_rows: int, n_weights: int) -> str:
+def _solver_for(n_rows: int, n_weights: int, *, squared: bool) -> str:
     """Solver that "auto" stands for."""
     small = min(n_rows, n_weights)
     if small > DENSE_STEP_SIZE or n_rows * n_weights * small > DENSE_STEP_WORK:
-        return "als"
+        return "als" if squared else "matrix_free"
     return "gauss_newton" if n_rows < MATRIX_FREE_ROWS else "matrix_free"

@@ -28,6 +28,7 @@ from tensorlace.fitting.memory_check import FEWEST_BLOCK_ROWS
 from tensorlace.fitting.run import Start
 from tensorlace.kinds import Kind, Numeric
 from tensorlace.laplace.prior_groups import one_group
+from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.pruning import prune
@@ -81,6 +82,10 @@ def fit_machines(
         raise InputError(f"the table has {table.n_rows} row: at least 2 are needed")
     *summaries, y = table.reduce(_summarise(table), merge_tables, threads=threads)
     target = Standardise.from_summary(y)
+    if not config.likelihood.squared:
+        table.reduce(partial(_check_targets, config.likelihood), max, threads=threads)
+    if not config.likelihood.standardises:
+        target = Standardise.unchanged()
     columns = _columns(config, table, summaries, threads)
     config = config.for_table(columns.sizes, table.n_rows, target.scale)
     constants = [column.basis.constant() for column in columns.columns]
@@ -91,6 +96,7 @@ def fit_machines(
         "memory_budget": memory_budget,
         "engine": config.engine,
         "dtype": config.row_dtype,
+        "likelihood": config.likelihood,
     }
     in_memory: Callable[..., MemoryRows] = partial(
         MemoryRows, bases=[c.basis for c in columns.columns], **how
@@ -202,6 +208,12 @@ def _parts(
     sample = gather(table, columns, target, sizes[-1], threads)
     parts = (sample.part(size, table.n_rows) for size in sizes)
     return [in_memory(part.u, part.y, part.weight) for part in parts if part.y.size]
+
+
+def _check_targets(likelihood: Likelihood, chunk: Chunk) -> int:
+    """Refuse targets that cannot be."""
+    likelihood.check(chunk.y if chunk.weight is None else chunk.y[chunk.weight > 0])
+    return 0
 
 
 def _summarise(

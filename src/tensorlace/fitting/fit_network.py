@@ -122,6 +122,7 @@ def _finish(run: Run) -> Fitted:
         gradient=run.info.gradient,
         rcond=run.info.rcond if np.all(run.group_gamma > 0) else _core_rcond(run),
         history=tuple(run.history),
+        likelihood=run.rows.likelihood,
     )
 
 

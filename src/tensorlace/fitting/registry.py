@@ -21,6 +21,8 @@ from tensorlace.laplace.prior_groups import (
     per_order,
     per_rank_term,
 )
+from tensorlace.likelihoods.gaussian import GAUSSIAN
+from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.networks.column_network import ColumnNetwork
 from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import Engine, NumPyEngine
@@ -37,6 +39,7 @@ __all__ = [
     "CURVATURES",
     "ENGINES",
     "GROUPS",
+    "LIKELIHOODS",
     "NETWORKS",
     "POLICIES",
     "SOLVERS",
@@ -108,6 +111,9 @@ ENGINES: Registry[Engine] = Registry(
     "engine", {"numpy": NumPyEngine(), "compiled": CompiledEngine()}
 )
 """Arithmetic on a block of rows."""
+
+LIKELIHOODS: Registry[Likelihood] = Registry("likelihood", {"gaussian": GAUSSIAN})
+"""How targets are distributed around the network."""
 
 POLICIES: Registry[Policy] = Registry("precision", {"evidence": Evidence(), "vi": GammaVI()})
 """Ways to learn a noise or prior precision."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -17,7 +18,7 @@ from tensorlace.laplace.posterior import Posterior
 from tensorlace.laplace.precision import Moments
 from tensorlace.laplace.prior_groups import LARGEST_PRIOR, SMALLEST_PRIOR
 from tensorlace.networks.network import Cores, Network, from_vector, to_vector
-from tensorlace.rows.memory import Rows
+from tensorlace.rows.memory import Block, Rows, Statistic
 from tensorlace.solvers.solver import Info, State
 
 __all__ = ["Run", "Start", "weights_of"]
@@ -78,6 +79,19 @@ class Run:
         self.n_steps = 0
         self.converging = False
         self.history: list[float] = []
+
+    @cached_property
+    def log_normaliser(self) -> float:
+        """``Σ_n w_n log p`` at the best responses, less that of a Gaussian of unit precision."""
+        likelihood = self.rows.likelihood
+        if likelihood.squared:
+            return 0.0
+
+        def kernel(block: Block) -> Statistic:
+            return (np.array(block.weighted(likelihood.log_saturated(block.y)).sum()),)
+
+        (total,) = self.rows.reduce(kernel)
+        return float(total) + 0.5 * self.rows.total_weight * math.log(2.0 * math.pi)
 
     @property
     def gamma(self) -> Cores:
@@ -208,7 +222,7 @@ class Run:
 
     def evidence(self, stat: Evaluated, posterior: Posterior, which: Indices) -> float:
         """Laplace evidence of the Bayesian weights."""
-        return log_evidence(
+        return self.log_normaliser + log_evidence(
             self.rows.total_weight,
             stat.rss,
             self.beta,

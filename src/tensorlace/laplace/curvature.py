@@ -20,8 +20,8 @@ from tensorlace.solvers.als import core_system
 from tensorlace.solvers.linearisation import (
     Linearisation,
     linearise,
+    loss,
     residual_curvature,
-    residual_squares,
 )
 
 __all__ = ["GGN", "BlockDiagonal", "Curvature", "Diag", "Evaluated", "Full", "Last"]
@@ -211,8 +211,8 @@ class Diag(Curvature):
 
     def evaluate(self, rows: Rows, network: Network, linear: Linearisation | None) -> Evaluated:
         """Sums of squared Jacobian entries, O(N·D·I·R)."""
-        squares = rows.reduce(network.squares)
-        return _Squares(to_vector(squares), residual_squares(rows, network))
+        squares = rows.at(network).reduce(network.squares)
+        return _Squares(to_vector(squares), loss(rows, network))
 
 
 @final

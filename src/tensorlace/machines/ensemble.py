@@ -11,7 +11,7 @@ from tensorlace._types import Array
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import GAUSSIAN, Noise, scales, with_noise
 from tensorlace.networks.engine import NUMPY, Engine
-from tensorlace.predictive.distributions import Distribution, Mixture, Normal
+from tensorlace.predictive.distributions import Distribution, Mixture
 
 __all__ = ["Ensemble", "SHARPNESS", "blend"]
 
@@ -54,7 +54,7 @@ class Ensemble:
         """Linearised predictive distributions of n rows."""
         return self.mixed(self._parts(X, threads), X, threads)
 
-    def _parts(self, X: Array, threads: int) -> list[Normal]:
+    def _parts(self, X: Array, threads: int) -> list[Distribution]:
         return [machine.linearized(X, threads, self.engine) for machine in self.machines]
 
     def mixed(self, parts: Sequence[Distribution], X: Array, threads: int = 1) -> Distribution:
@@ -108,7 +108,10 @@ class Ensemble:
                 if self.noise.shrink != 1.0:
                     middle = (machine.mean(X, threads, self.engine)[:, None] - location) / scale
                     f = middle + self.noise.shrink * (f - middle)
-                z = f + machine.noise_std * noise[:, columns]
+                if machine.fit.likelihood.squared:
+                    z = f + machine.noise_std * noise[:, columns]
+                else:
+                    z = machine.fit.likelihood.sample(f, machine.noise_std, rng)
                 mine = np.broadcast_to(member == m, y.shape)[:, columns]
                 target = location + scale * z
                 y[:, columns] = np.where(mine, target, y[:, columns])

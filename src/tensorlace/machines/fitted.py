@@ -5,6 +5,8 @@ from typing import final
 
 from tensorlace.laplace.curvature import Curvature
 from tensorlace.laplace.posterior import Posterior
+from tensorlace.likelihoods.gaussian import GAUSSIAN
+from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.networks.network import Cores, Network
 
 __all__ = ["Fitted"]
@@ -27,6 +29,7 @@ class Fitted:
     gradient: float
     rcond: float
     history: tuple[float, ...]
+    likelihood: Likelihood = GAUSSIAN
 
     @property
     def cores(self) -> Cores:

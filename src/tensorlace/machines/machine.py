@@ -23,7 +23,7 @@ from tensorlace.machines.unseen_values import (
 )
 from tensorlace.networks.engine import NUMPY, Engine, TableResponse
 from tensorlace.networks.network import Network, from_vector, to_vector
-from tensorlace.predictive.distributions import Mixture, Normal
+from tensorlace.predictive.distributions import Distribution, Mixture
 
 __all__ = ["KernelMachine"]
 
@@ -86,7 +86,7 @@ class KernelMachine:
 
         return self.target.inverse(np.concatenate(self._map(work, X, threads)))
 
-    def linearized(self, X: Array, threads: int = 1, engine: Engine = NUMPY) -> Normal:
+    def linearized(self, X: Array, threads: int = 1, engine: Engine = NUMPY) -> Distribution:
         """LLA, eq. (pd_linearized_la): ``N(f, gᵀΣg + 1/β)`` in closed form."""
         table = self._table_response(engine)
         moments = self._moments if self._core_variances is None else self._moments_by_core
@@ -107,7 +107,7 @@ class KernelMachine:
         parts = self._map(work, X, threads)
         mean = np.concatenate([mean for mean, _ in parts])
         std = np.sqrt(np.concatenate([variance for _, variance in parts]))
-        standard = Normal(mean, std, np.full(std.shape, self.noise_std))
+        standard = self.fit.likelihood.predictive(mean, std, self.noise_std)
         return standard.affine(self.target.scale, self.target.location)
 
     def sampled(
@@ -115,8 +115,9 @@ class KernelMachine:
     ) -> Mixture:
         """LA, eq. (pd_la): an equal mixture over posterior draws of the network."""
         means = self.functions(X, n_draws, rng, linearized=False, threads=threads).T
-        zero, noise = np.zeros_like(means), np.full(means.shape, self.noise_std)
-        standard = Mixture(means, zero, noise, np.full(n_draws, 1.0 / n_draws))
+        zero, shares = np.zeros(means.shape[1]), np.full(n_draws, 1.0 / n_draws)
+        draws = [self.fit.likelihood.predictive(f, zero, self.noise_std) for f in means]
+        standard = Mixture.of(draws, shares)
         return standard.affine(self.target.scale, self.target.location)
 
     def functions(

@@ -14,6 +14,7 @@ from tensorlace.columns.warps import Standardise
 from tensorlace.errors import ModelFileError
 from tensorlace.laplace.curvature import Curvature
 from tensorlace.laplace.posterior import Posterior
+from tensorlace.likelihoods.gaussian import GAUSSIAN
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.networks.additive import Additive
@@ -55,15 +56,18 @@ class MachineRecord:
     n_pruned: int
 
 
+_COMMON = tuple(f.name for f in fields(FittedProducts) if f.name != "cores")
+
+
 def in_file(value: Any) -> Any:
     """What a file holds in place of ``value``."""
     if not isinstance(value, KernelMachine):
         return value
     parts = _parts(value)
     products = value.fit.network.products()
-    if products is not None:
+    if products is not None and value.fit.likelihood == GAUSSIAN:
         cores, functions = products
-        rest = {f.name: getattr(value.fit, f.name) for f in fields(Fitted) if f.name != "network"}
+        rest = {name: getattr(value.fit, name) for name in _COMMON}
         parts["fit"] = FittedProducts(cores if functions is None else (*cores, functions), **rest)
     return MachineRecord(**parts)
 
@@ -80,7 +84,7 @@ def in_memory(value: Any) -> Any:
         return value
     parts = _parts(value)
     if isinstance(value.fit, FittedProducts):
-        rest = {f.name: getattr(value.fit, f.name) for f in fields(Fitted) if f.name != "network"}
+        rest = {name: getattr(value.fit, name) for name in _COMMON}
         parts["fit"] = Fitted(_network(value.fit.cores, value.columns.sizes), **rest)
     return KernelMachine(**parts)
 

@@ -19,10 +19,11 @@ from tensorlace.columns.summaries import Frame
 from tensorlace.errors import ModelFileError
 from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.estimators.tables import column_names
-from tensorlace.fitting.registry import BASES, CURVATURES, NETWORKS, WARPS
+from tensorlace.fitting.registry import BASES, CURVATURES, LIKELIHOODS, NETWORKS, WARPS
 from tensorlace.kinds import Kind
 from tensorlace.laplace import posterior
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
+from tensorlace.likelihoods.gaussian import Gaussian
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import Noise
@@ -62,13 +63,13 @@ CLASSES: dict[str, type] = {
         *(Column, Columns, Rotation),
         *(GGN, Full, BlockDiagonal, Diag, Last),
         *(posterior.Root, posterior.LowRank, posterior.Blocks, posterior.Diagonal),
-        *(CPD, Additive, Sum, TensorTrain),
+        *(CPD, Additive, Sum, TensorTrain, Gaussian),
         *(Noise, Check, Calibration, Background),
     )
 } | {"Fitted": FittedProducts, "FittedNetwork": Fitted, "KernelMachine": MachineRecord}
 """Dataclasses by the name they have in files; see `known_classes` for those registered later."""
 
-LATER_PARAMS: dict[str, Any] = {"network": "cpd"}
+LATER_PARAMS: dict[str, Any] = {"likelihood": "gaussian", "network": "cpd"}
 """Arguments that the first version of files did not have, and what they were then. At that value
 they are left out, so that earlier versions of tensorlace read the file."""
 
@@ -111,7 +112,7 @@ OPTIONAL = frozenset({"feature_names_in_"})
 
 
 def known_classes() -> dict[str, type]:
-    """`CLASSES` and those that have been registered since: bases, warps, curvatures and networks.
+    """`CLASSES` and those that have been registered since: bases, warps, networks and so on.
 
     Raises
     ------
@@ -119,7 +120,8 @@ def known_classes() -> dict[str, type]:
         If two classes have the same name, since a file tells them apart by nothing else.
     """
     known = dict(CLASSES)
-    for cls in (*BASES.classes(), *WARPS.classes(), *CURVATURES.classes(), *NETWORKS.classes()):
+    registries = (BASES, WARPS, CURVATURES, NETWORKS, LIKELIHOODS)
+    for cls in (cls for registry in registries for cls in registry.classes()):
         if known.setdefault(cls.__name__, cls) is not cls:
             raise ModelFileError(
                 f"two registered classes are called {cls.__name__}: give one another name"

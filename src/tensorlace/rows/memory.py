@@ -17,7 +17,10 @@ from threadpoolctl import ThreadpoolController
 
 from tensorlace._types import Array
 from tensorlace.columns.bases.basis import Basis
+from tensorlace.likelihoods.gaussian import GAUSSIAN
+from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.networks.engine import NUMPY, Engine
+from tensorlace.networks.network import Network
 from tensorlace.sources.reduction import tree_reduce
 
 __all__ = ["Block", "MemoryRows", "Rows", "Statistic"]
@@ -27,6 +30,9 @@ Statistic = tuple[Array, ...]
 
 BLOCKS_PER_LEAF = 4
 MEMORY_BUDGET = 2 << 30
+
+_LEAST_CURVATURE = 1e-12
+"""Least weight of a row in the working least-squares problem; a slope is divided by it."""
 
 
 @final
@@ -96,6 +102,14 @@ class Block:
         """``values`` (..., n) times the row weights."""
         return values if self.weight is None else values * self.weight
 
+    def working(self, y: Array, weight: Array) -> "Block":
+        """The same rows with other targets and weights; features are shared."""
+        block = Block(
+            self.index, self._u, y, weight, self._bases, self._keep, self.dtype, self.engine
+        )
+        block._kept = {k: v for k, v in self._kept.items() if k[0] == "phi"}
+        return block
+
     def _cached(self, kind: str, d: int, make: Callable[[], Array]) -> Array:
         if not self._keep:
             return make()
@@ -120,7 +134,9 @@ class Rows(ABC):
     keeps_blocks : bool
         Blocks live from pass to pass, so that something can be kept for each.
     engine : Engine
-        Who does the arithmetic of ALS on a block.
+        What does the arithmetic of a block.
+    likelihood : Likelihood
+        How targets scatter about the response.
     """
 
     bases: tuple[Basis, ...]
@@ -129,6 +145,7 @@ class Rows(ABC):
     memory_budget: int
     keeps_blocks: bool
     engine: Engine
+    likelihood: Likelihood
 
     @abstractmethod
     def reduce(self, kernel: Callable[[Block], Statistic], *, light: bool = False) -> Statistic:
@@ -141,6 +158,13 @@ class Rows(ABC):
     def close(self) -> None:
         """Stop the threads."""
 
+    def at(self, network: Network) -> "Rows":
+        """The rows as the least-squares problem that the likelihood is near ``network``.
+
+        Squared loss is that problem already.
+        """
+        return self if self.likelihood.squared else _WorkingRows(self, network)
+
     def __enter__(self) -> Self:
         """Hold BLAS to one thread: the threads are ours, and bits stay the same."""
         self._limit = ThreadpoolController().limit(limits=1, user_api="blas")
@@ -150,6 +174,32 @@ class Rows(ABC):
         """Give BLAS its threads back and stop ours."""
         self._limit.restore_original_limits()
         self.close()
+
+
+@final
+class _WorkingRows(Rows):
+    """Targets ``f + g / h`` and weights ``w h`` from slope g and curvature h at a network."""
+
+    def __init__(self, rows: Rows, network: Network) -> None:
+        self.bases, self.n_rows, self.total_weight = rows.bases, rows.n_rows, rows.total_weight
+        self.memory_budget, self.keeps_blocks = rows.memory_budget, rows.keeps_blocks
+        self.engine, self.likelihood = rows.engine, GAUSSIAN
+        self._rows, self._network = rows, network
+
+    def reduce(self, kernel: Callable[[Block], Statistic], *, light: bool = False) -> Statistic:
+        """Over blocks with working targets."""
+        likelihood, network = self._rows.likelihood, self._network
+
+        def work(block: Block) -> Statistic:
+            f = network.response(block.features())
+            slope, curvature = likelihood.slope(block.y, f), likelihood.curvature(block.y, f)
+            h = np.maximum(curvature, _LEAST_CURVATURE)
+            return kernel(block.working(f + slope / h, block.weighted(h)))
+
+        return self._rows.reduce(work, light=light)
+
+    def close(self) -> None:
+        """The rows below have the threads."""
 
 
 @final
@@ -177,6 +227,7 @@ class MemoryRows(Rows):
     engine : Engine
     dtype : dtype
         Of the features.
+    likelihood : Likelihood
     """
 
     keeps_blocks = True
@@ -194,7 +245,9 @@ class MemoryRows(Rows):
         total_weight: float | None = None,
         engine: Engine = NUMPY,
         dtype: npt.DTypeLike = np.float64,
+        likelihood: Likelihood = GAUSSIAN,
     ) -> None:
+        self.likelihood = likelihood
         self.bases = tuple(bases)
         self.n_rows = u.shape[1]
         if total_weight is None:

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from tensorlace.columns.columns import Columns
 from tensorlace.columns.warps import Standardise
+from tensorlace.likelihoods.gaussian import GAUSSIAN
+from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.networks.engine import NUMPY, Engine
 from tensorlace.rows.memory import (
     MEMORY_BUDGET,
@@ -43,7 +45,7 @@ class StreamedRows(Rows):
     target : Standardise
         Scale of y.
     total_weight : float
-    block_rows, threads, memory_budget, engine, dtype
+    block_rows, threads, memory_budget, engine, dtype, likelihood
         As for `MemoryRows`; a block is a power of two of rows.
     """
 
@@ -61,7 +63,9 @@ class StreamedRows(Rows):
         memory_budget: int = MEMORY_BUDGET,
         engine: Engine = NUMPY,
         dtype: npt.DTypeLike = np.float64,
+        likelihood: Likelihood = GAUSSIAN,
     ) -> None:
+        self.likelihood = likelihood
         self.bases = tuple(column.basis for column in columns.columns)
         self.n_rows = table.n_rows
         self.total_weight = total_weight

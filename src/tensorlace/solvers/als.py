@@ -14,6 +14,7 @@ from tensorlace._types import Array
 from tensorlace.linalg.symmetric import Solution, solve
 from tensorlace.networks.network import Cores, Network, Surroundings
 from tensorlace.rows.memory import Block, Rows, Statistic
+from tensorlace.solvers.linearisation import loss
 from tensorlace.solvers.solver import Info, Solver, State
 
 __all__ = ["ALS", "CoreSystem", "core_step", "core_system", "sweep"]
@@ -49,7 +50,9 @@ def core_system(
         return network.core_sums(block, d, products)
 
     light = network.light(d, rows.engine, rows.bases)
-    M, residual, rss = rows.reduce(kernel, light=light)
+    M, residual, rss = rows.at(network).reduce(kernel, light=light)
+    if not rows.likelihood.squared:
+        rss = np.array(loss(rows, network))
     return CoreSystem(network.gram(d, M, rows.bases), residual, float(rss))
 
 

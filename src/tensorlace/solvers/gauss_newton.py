@@ -21,8 +21,8 @@ from tensorlace.solvers.linearisation import (
     Linearisation,
     bend,
     linearise,
+    loss,
     residual_curvature,
-    residual_squares,
 )
 from tensorlace.solvers.solver import Info, Solver, State
 
@@ -164,7 +164,7 @@ class GaussNewton(Solver):
                     continue
                 x = x + turn
             trial = network.with_vector(v + x).balanced(gamma)
-            rss = residual_squares(rows, trial)
+            rss = loss(rows, trial)
             t = trial.vector
             objective = 0.5 * (beta * rss + float(g @ (t * t)))
             # near the optimum the gain drowns in the rounding of the objective: trust the model

@@ -12,7 +12,7 @@ from tensorlace._types import Array
 from tensorlace.networks.network import Network, from_vector, to_vector
 from tensorlace.rows.memory import Block, Rows, Statistic
 
-__all__ = ["Linearisation", "bend", "linearise", "residual_curvature", "residual_squares"]
+__all__ = ["Linearisation", "bend", "linearise", "loss", "residual_curvature"]
 
 
 @final
@@ -31,7 +31,7 @@ class Linearisation:
     target : (P,) array
         ``Aᵀ y``.
     rss : float
-        Weighted residual sum of squares.
+        Weighted residual sum of squares, or of deviances.
     """
 
     gram: Array | None
@@ -68,20 +68,27 @@ def linearise(rows: Rows, network: Network) -> Linearisation:
         return sums
 
     kept: dict[int, Array] = {}
-    slope, target, rss, *gram = rows.reduce(kernel)
+    slope, target, rss, *gram = rows.at(network).reduce(kernel)
+    if not rows.likelihood.squared:
+        rss = np.array(loss(rows, network))
     jac = None if primal else np.concatenate([kept[k] for k in sorted(kept)], axis=1)
     return Linearisation(gram[0] if primal else None, jac, slope, target, float(rss))
 
 
-def residual_squares(rows: Rows, network: Network) -> float:
-    """Weighted residual sum of squares at ``network``, without a Jacobian."""
+def loss(rows: Rows, network: Network) -> float:
+    """Weighted sum of deviances at ``network``; of squared residuals if noise is Gaussian."""
+    likelihood = rows.likelihood
 
-    def kernel(block: Block) -> Statistic:
+    def squares(block: Block) -> Statistic:
         residual = block.y - network.response(block.features())
         return (np.array(block.weighted(residual) @ residual),)
 
-    (rss,) = rows.reduce(kernel)
-    return float(rss)
+    def deviances(block: Block) -> Statistic:
+        deviance = likelihood.deviance(block.y, network.response(block.features()))
+        return (np.array(block.weighted(deviance).sum()),)
+
+    (total,) = rows.reduce(squares if likelihood.squared else deviances)
+    return float(total)
 
 
 def bend(rows: Rows, network: Network, p: Array) -> Array:
@@ -92,7 +99,7 @@ def bend(rows: Rows, network: Network, p: Array) -> Array:
         here = network.local(block.features())
         return here.pull(block.weighted(here.bend(direction)))
 
-    return to_vector(rows.reduce(kernel))
+    return to_vector(rows.at(network).reduce(kernel))
 
 
 def residual_curvature(rows: Rows, network: Network) -> Array:
@@ -105,4 +112,4 @@ def residual_curvature(rows: Rows, network: Network) -> Array:
         phi = block.features()
         return network.cross_terms(phi, block.weighted(network.response(phi) - block.y))
 
-    return network.cross_matrix(rows.reduce(kernel))
+    return network.cross_matrix(rows.at(network).reduce(kernel))

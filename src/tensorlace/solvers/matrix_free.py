@@ -93,7 +93,7 @@ class MatrixFree(Solver):
         here = 0.5 * (beta * at.rss + float(g @ (v * v)))
         # an objective of zero is the minimum: a target of zeros has no other scale
         gradient = float(np.linalg.norm(slope)) / scale if scale > 0 and here > 0 else 0.0
-        if gradient > _SWEEP_ABOVE:
+        if gradient > _SWEEP_ABOVE and rows.likelihood.squared:
             network, info = sweep(rows, state.network, beta, gamma)
             return State(network, state.damping), replace(info, gradient=gradient)
         stalled = Info(here, gradient, at.rss, stalled=True)

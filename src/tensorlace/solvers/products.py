@@ -11,6 +11,7 @@ import numpy as np
 from tensorlace._types import Array
 from tensorlace.networks.network import Network, from_vector, to_vector
 from tensorlace.rows.memory import Block, Rows, Statistic
+from tensorlace.solvers.linearisation import loss
 
 __all__ = ["Point", "block_grams", "point", "product"]
 
@@ -54,7 +55,9 @@ def point(rows: Rows, network: Network) -> Point:
         weighted, target = block.weighted(residual), block.weighted(block.y)
         return (*here.pull(weighted), *here.pull(target), np.array(weighted @ residual))
 
-    *sums, rss = rows.reduce(kernel)
+    *sums, rss = rows.at(network).reduce(kernel)
+    if not rows.likelihood.squared:
+        rss = np.array(loss(rows, network))
     n = len(network.cores)
     return Point(network, to_vector(sums[:n]), to_vector(sums[n:]), float(rss), kept)
 
@@ -72,10 +75,10 @@ def product(rows: Rows, at: Point, p: Array, *, exact: bool = False) -> Array:
         misfit = block.weighted(here.response() - block.y)
         return here.pull_turned(change, misfit, direction)
 
-    return to_vector(rows.reduce(kernel))
+    return to_vector(rows.at(network).reduce(kernel))
 
 
 def block_grams(rows: Rows, network: Network) -> tuple[Array, ...]:
     """Gram matrices ``A^(d)ᵀA^(d)`` (K_d·I_d, K_d·I_d) of all cores, in one pass."""
-    sums = rows.reduce(network.core_moments)
+    sums = rows.at(network).reduce(network.core_moments)
     return tuple(network.gram(d, M, rows.bases) for d, M in enumerate(sums))
