@@ -90,7 +90,7 @@ def test_compact_models_are_models(model, tmp_path):
     assert sizes[0] < 0.7 * sizes[1]
     np.testing.assert_array_equal(small.relevance_, model.relevance_)
     assert len(small.partial_effects(0)) == 50
-    assert model._background is not small._background
+    assert small.model_.rows is not model.model_.rows
 
 
 def test_mixture_with_its_own_noise():

@@ -12,8 +12,11 @@ from tensorlace import EffectsDisplay, InputError, Periodic, TNKMRegressor
 from tensorlace.explain.effects import effects_of
 from tensorlace.explain.relevance import total_effects
 from tensorlace.machines.noise import Noise
+from tensorlace.predictive.checks import check
+from tensorlace.predictive.distributions import Normal
 from tensorlace.sources import ArraySource
-from tensorlace.sources.reference_rows import Background, gather_background
+from tensorlace.sources.reference_rows import ReferenceRows, gather_reference_rows
+from tests.helpers.models import with_ensemble, with_record
 
 RNG = np.random.default_rng(7)
 N = 160
@@ -71,7 +74,7 @@ def mixed():
 
 def brute(model, table, d, value):
     """Joint draws of the average function, and its mean, row by row, in units of y."""
-    moved = model._table(table).copy()
+    moved = model.fitted_model().encode(table).copy()
     moved[:, d] = value
     target = model.machines_[0].target
     means, draws = [], []
@@ -102,7 +105,7 @@ def test_effects_are_averages_over_rows(model, d):
 def test_effects_of_any_kind_of_column(mixed, column):
     d = list(FRAME.columns).index(column)
     found = mixed.partial_effects(column, n_points=5)
-    codes = mixed._encoding.codes[d](np.asarray(found.grid))
+    codes = mixed.model_.encoding.codes[d](np.asarray(found.grid))
     for k in (0, len(found) - 1):
         mean, draws = brute(mixed, FRAME, d, codes[k])
         assert found.mean[k] == pytest.approx(mean, rel=1e-11)
@@ -152,7 +155,7 @@ def test_values_never_seen_widen_the_band(mixed):
 def test_weights_count_as_repetitions():
     times = np.random.default_rng(0).integers(0, 3, N)
     once = fitted(X, Y, weight=times.astype(float))
-    rows = gather_background(ArraySource(X, Y, times.astype(float)))
+    rows = gather_reference_rows(ArraySource(X, Y, times.astype(float)))
     assert rows.weight.sum() == pytest.approx(1.0, rel=1e-14)
     repeated = X.repeat(times, axis=0)
     moved = repeated.copy()
@@ -185,12 +188,15 @@ def sharp():
         fitted(X[:40], Y[:40], rank=1, n_basis=3, additive=True),
         fitted(X, Y, rank=1, n_basis=1, basis="legendre", warp="standardise"),
     )
-    one.machines_ = tuple(
-        replace(m.machines_[0], target=one.machines_[0].target) for m in (one, two, three)
+    return with_ensemble(
+        one,
+        machines=tuple(
+            replace(m.machines_[0], target=one.machines_[0].target) for m in (one, two, three)
+        ),
+        weights=np.array([0.2, 0.2, 0.6]),
+        sharp=True,
+        noise=Noise(factor=0.7, degrees=5.0, shrink=0.9),
     )
-    one.weights_, one._sharp = np.array([0.2, 0.2, 0.6]), True
-    one.noise_ = Noise(factor=0.7, degrees=5.0, shrink=0.9)
-    return one
 
 
 @pytest.mark.parametrize("d", [0, 1, 2])
@@ -201,12 +207,12 @@ def test_effects_are_averages_of_what_is_predicted(sharp, d):
         moved = X[:100].copy()
         moved[:, d] = value
         expected.append(sharp.predict(moved).mean())
-    rows = Background(X[:100], np.full(100, 0.01))
-    mean, std, lower, upper = effects_of(sharp._ensemble, rows, d, grid, 0.9)
+    rows = ReferenceRows(X[:100], np.full(100, 0.01))
+    mean, std, lower, upper = effects_of(sharp.model_.ensemble, rows, d, grid, 0.9)
     np.testing.assert_allclose(mean, expected, rtol=1e-12)
     assert np.all((lower < mean) & (mean < upper) & (std > 0.0))
     # members by their overall weights would say something else
-    plain = replace(sharp._ensemble, sharp=False)
+    plain = replace(sharp.model_.ensemble, sharp=False)
     away = effects_of(plain, rows, d, grid, 0.9)[0] - expected
     assert d == 2 or np.max(np.abs(away)) > 0.1
 
@@ -221,15 +227,14 @@ def test_effects_of_many_rows_are_close_to_averages_of_what_is_predicted(sharp):
 
 def test_relevance_is_that_of_what_is_predicted(sharp):
     """Against all pairs of rows; 25 of 160 values per row are sampled."""
-    sharp._relevance = None
-    found, f = sharp.relevance_, np.empty((N, N))
+    found, f = with_record(sharp, relevance=None).relevance_, np.empty((N, N))
     for d in range(2):
         for m in range(N):
             moved = X.copy()
             moved[:, d] = X[m, d]
             f[:, m] = sharp.predict(moved)
         assert found[d] == pytest.approx(f.var(axis=1).mean() / Y.var(), rel=0.1)
-    shares = sharp._ensemble.shares(X)
+    shares = sharp.model_.ensemble.shares(X)
     np.testing.assert_allclose(shares.sum(axis=0), 1.0, rtol=1e-14)
     assert shares[0].min() > 0.5  # the one member that has learnt, whatever its weight
 
@@ -240,7 +245,7 @@ def test_relevance_is_that_of_what_is_predicted(sharp):
 def test_relevance_is_the_variance_lost(model):
     """Against all pairs of rows: each row with the value of each other row in one column."""
     rows = X[:60]
-    background = Background(rows, np.full(60, 1.0 / 60.0))
+    background = ReferenceRows(rows, np.full(60, 1.0 / 60.0))
     found = total_effects(model.machines_, model.weights_, background, 3)
     scale = model.machines_[0].target.scale
     rotated = model.machines_[0].columns.rotation is not None
@@ -294,15 +299,15 @@ def test_a_model_that_is_not_fitted_has_no_relevance():
 def test_background_is_a_bounded_part_of_the_rows():
     table = np.arange(20_000.0).reshape(-1, 2)
     source = ArraySource(table, table[:, 0])
-    few = gather_background(source, 500)
+    few = gather_reference_rows(source, 500)
     assert few.X.shape == (500, 2)
     assert len(np.unique(few.X[:, 0])) == 500
     assert abs(few.X[:, 0].mean() - 10_000) < 1_000
-    assert np.array_equal(gather_background(source, 100).X, few.X[:100])
+    assert np.array_equal(gather_reference_rows(source, 100).X, few.X[:100])
     assert np.array_equal(
         few.part(100).weight, np.full(100, 1.0 / 500) / np.full(100, 1 / 500).sum()
     )
-    assert len(gather_background(ArraySource(table[:50], table[:50, 0])).X) == 50
+    assert len(gather_reference_rows(ArraySource(table[:50], table[:50, 0])).X) == 50
 
 
 def test_background_is_the_same_from_disk(tmp_path):
@@ -311,8 +316,10 @@ def test_background_is_the_same_from_disk(tmp_path):
     table.to_csv(path, index=False)
     from tensorlace.sources import open_source
 
-    memory = gather_background(ArraySource(table[["a", "b"]].to_numpy(), table["y"].to_numpy()), 64)
-    disk = gather_background(open_source(path, "y"), 64)
+    memory = gather_reference_rows(
+        ArraySource(table[["a", "b"]].to_numpy(), table["y"].to_numpy()), 64
+    )
+    disk = gather_reference_rows(open_source(path, "y"), 64)
     assert np.array_equal(disk.X, memory.X)
 
 
@@ -353,10 +360,10 @@ def test_summary_remarks():
     lines = str(fitted(X, Y, max_sweeps=2).summary())
     assert "The MAP was not reached" in lines
     poly = fitted(X, Y, basis="legendre", warp="standardise")
-    poly.check_ = "Residuals are correlated."
-    text = str(poly.summary())
+    wrong = check(np.arange(100.0), Normal(np.zeros(100), 0.0, 1.0))
+    text = str(with_record(poly, check=wrong).summary())
     assert "polynomials" in text
-    assert "- Residuals are correlated." in text
+    assert " ".join(("-", *str(wrong).split())) in " ".join(text.split())
     noise = fitted(X, np.random.default_rng(3).standard_normal(N), rank=1, prior_precision=1e6)
     assert "next to nothing" in str(noise.summary())
 

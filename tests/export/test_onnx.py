@@ -27,6 +27,7 @@ from tensorlace.export import graph as graphs
 from tensorlace.export import onnx_inputs, save_onnx, to_onnx
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Root
 from tensorlace.machines.noise import Noise
+from tests.helpers.models import with_ensemble
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 # warnings about the fits, which are small on purpose
@@ -370,21 +371,23 @@ def test_mixtures_and_their_noise(sharp, degrees, strength):
     model = members(X, y)
     other = TNKMRegressor(rank=2, additive=True, rotate=True, random_state=1, max_sweeps=15)
     last = other.fit(X, 3 * y + 1e3).machines_[0]  # of another scale
-    model.machines_ = (*model.machines_, last)
-    model.weights_ = np.array([0.5, 0.2, 0.0, 0.3])
-    model._sharp = sharp
     rng = np.random.default_rng(2)
     logs = [
         TNKMRegressor(rank=1, random_state=k, max_sweeps=15).fit(X, 15 * rng.standard_normal(N))
         for k in range(2)
     ]
-    model.noise_ = Noise(0.9, degrees, strength, tuple(m.machines_[0] for m in logs), 0.3, 0.8)
+    model = with_ensemble(
+        model,
+        machines=(*model.machines_, last),
+        weights=np.array([0.5, 0.2, 0.0, 0.3]),
+        sharp=sharp,
+        noise=Noise(0.9, degrees, strength, tuple(m.machines_[0] for m in logs), 0.3, 0.8),
+    )
     rows = around(X)
     if strength:
         assert abs(model.noise_.log_variance(rows)).max() == 6.0
     check(model, rows)
-    model.machines_, model.weights_ = model.machines_[:1], np.ones(1)
-    check(model, rows)
+    check(with_ensemble(model, machines=model.machines_[:1], weights=np.ones(1)), rows)
 
 
 def test_default_model(tmp_path):
@@ -394,7 +397,7 @@ def test_default_model(tmp_path):
     y = y + 4.0 * np.sin(size) + 0.3 * size * rng.standard_t(3, 150)
     model = TNKMRegressor(time_budget=1, random_state=0).fit(X, y)
     assert len(model.machines_) > 1
-    assert model._sharp
+    assert model.model_.ensemble.sharp
     X.loc[0, "shop"] = "new"
     check(model, X)
     save(model, tmp_path / "model.tlace")
@@ -431,7 +434,7 @@ def test_refused(monkeypatch, tmp_path):
     with pytest.raises(InputError, match=r"predictive='sampled' draws 100 .*='linearized'"):
         to_onnx(model)
     model.predictive = "linearized"
-    with pytest.raises(InputError, match="a list cannot be exported"):
+    with pytest.raises(InputError, match="a list is no fitted model"):
         to_onnx([])
     with pytest.raises(ModelFileError, match="cannot be written: No such file"):
         save_onnx(model, tmp_path / "nowhere" / "model.onnx")

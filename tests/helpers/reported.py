@@ -57,7 +57,8 @@ def fit(X=X, y=Y, **params):
 
 def agree(javascript, model, rows, tolerance=1e-9):
     """Compare with Python; differences are relative to the value or the standard deviation."""
-    found = javascript.predict(json.loads(json.dumps(embed(model))), model._table(rows))
+    table = model.fitted_model().encode(rows)
+    found = javascript.predict(json.loads(json.dumps(embed(model))), table)
     dist = model.predict_dist(rows)
     want = {
         "mean": dist.mean,

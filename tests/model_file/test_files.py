@@ -25,6 +25,7 @@ from tensorlace.machines import pruning
 from tensorlace.model_file import files as model_file
 from tests.helpers import golden
 from tests.helpers.model_files import N, X, fitted, refuses, resealed, round_trip, same, y
+from tests.helpers.models import with_ensemble, with_record
 
 BASES = ("unit_polynomial", "polynomial", "chebyshev", "legendre", "cosine", "sine", "fourier")
 
@@ -86,8 +87,8 @@ def test_pruned_models(curvature, size, tmp_path):
     """One term and some functions taken out of Root, LowRank, Blocks and Diagonal."""
     model = fitted(rank=size, n_basis=4, curvature=curvature, additive=curvature != "last")
     alive, kept = np.arange(size) > 0, np.array([True, False, True, True])
-    model.machines_ = (pruning._reduced(model.machines_[0], alive, [kept] * 3),)
-    model.n_pruned_ = model.machines_[0].n_pruned
+    machine = pruning._reduced(model.machines_[0], alive, [kept] * 3)
+    model = with_record(with_ensemble(model, machines=(machine,)), n_pruned=machine.n_pruned)
     copy = round_trip(model, tmp_path)
     assert type(copy.machines_[0].columns.columns[0].basis).__name__ == "Subset"
 

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 from tensorlace import ModelFileError, TNKMRegressor, save
-from tensorlace.model_file.schema import check_model
+from tensorlace.model_file.schema import check_state
+from tensorlace.model_file.state import state_of
 from tensorlace.predictive.conformal import Calibration
 from tests.helpers.model_files import N, X, fitted, load_copy, refuses, resealed
+from tests.helpers.models import with_ensemble, with_model
 
 W = "machines_.0.fit.posterior.W"
 
@@ -149,20 +151,20 @@ class Unknown:
 
 def test_facts_about_models(model):
     """Each rule refuses a model that breaks it."""
+    fitted = model.fitted_model()
+    check_state("TNKMRegressor", state_of(fitted))
     for name, wrong in {
         "machines_": (),
-        "_encoding": dataclasses.replace(model._encoding, codes=()),
+        "_encoding": dataclasses.replace(fitted.encoding, codes=()),
         "kinds_": {},
         "n_rows_": "3",
         "noise_": dataclasses.replace(model.noise_, degrees=1.0),
-        "_background": dataclasses.replace(model._background, weight=np.ones(3)),
+        "_background": dataclasses.replace(fitted.rows, weight=np.ones(3)),
         "_relevance": np.ones(2),
         "calibration_": dataclasses.replace(Calibration.of(np.arange(3.0)), upto=np.ones(2)),
     }.items():
-        copy = load_copy(model)
-        setattr(copy, name, wrong)
         with pytest.raises(ModelFileError):
-            check_model(copy)
+            check_state("TNKMRegressor", {**state_of(fitted), name: wrong})
 
 
 def replaced(value, path, new):
@@ -193,13 +195,13 @@ def replaced(value, path, new):
         ({"curvature": "diag"}, ("fit", "posterior", "variance"), np.ones(2)),
         ({"rank": 4, "n_basis": 6}, ("fit", "posterior", "c"), np.ones(2)),
         ({"rank": 4, "n_basis": 6}, ("fit", "posterior", "scale"), np.ones(2)),
-        ({}, ("fit", "cores"), ()),
+        ({}, ("fit", "network", "cores"), ()),
         ({}, ("target", "spread"), 0.0),
     ],
 )
 def test_facts_about_machines(params, path, new, tmp_path):
     model = fitted(**params)
-    model.machines_ = (replaced(model.machines_[0], path, new),)
+    model = with_ensemble(model, machines=(replaced(model.machines_[0], path, new),))
     with pytest.raises(ModelFileError, match=r"machines_\.0\..* does not fit the rest"):
         save(model, tmp_path / "m.tlace")
 
@@ -207,7 +209,9 @@ def test_facts_about_machines(params, path, new, tmp_path):
 def test_levels_are_numbered_once(tmp_path):
     frame = pd.DataFrame({"a": ["x", "y"] * (N // 2), "b": X[:, 0]})
     model = fitted(frame)
-    code = dataclasses.replace(model._encoding.codes[0], numbers={"x": 0, "y": 5})
-    model._encoding = dataclasses.replace(model._encoding, codes=(code, model._encoding.codes[1]))
+    encoding = model.model_.encoding
+    code = dataclasses.replace(encoding.codes[0], numbers={"x": 0, "y": 5})
+    encoding = dataclasses.replace(encoding, codes=(code, encoding.codes[1]))
+    model = with_model(model, encoding=encoding)
     with pytest.raises(ModelFileError, match=r"_encoding.codes.0 does not fit"):
         save(model, tmp_path / "m.tlace")

@@ -72,10 +72,10 @@ def raw_row(values):
     for d, name in enumerate(WORDS):
         value = np.nan if values[d] is None else values[d]
         if name in ("shop", "grade"):
-            labels = MODEL._encoding.labels(d)
+            labels = MODEL.model_.encoding.labels(d)
             row[name] = None if np.isnan(value) else labels[int(value)] if value >= 0 else "new"
         elif name == "day":
-            origin = MODEL._encoding.codes[d].origin
+            origin = MODEL.model_.encoding.codes[d].origin
             row[name] = (
                 pd.NaT if np.isnan(value) else pd.Timestamp(origin) + pd.Timedelta(value, "D")
             )

@@ -11,6 +11,7 @@ from tensorlace import Categorical, Numeric, TNKMRegressor
 from tensorlace.columns.bases import Subset
 from tensorlace.report.embed import LEVELS, embed
 from tests.helpers.javascript import start_javascript  # noqa: F401
+from tests.helpers.models import with_ensemble
 from tests.helpers.reported import FRAME, KINDS, NEW, ROWS, N, X, Y, agree, fit
 
 BASES = ("cosine", "sine", "fourier", "chebyshev", "legendre", "polynomial", "unit_polynomial")
@@ -93,7 +94,7 @@ def test_pruned_model(javascript):
     posterior = replace(machine.fit.posterior, W=machine.fit.posterior.W[kept])
     fitted = replace(machine.fit, cores=cores, gamma=gamma, posterior=posterior)
     machine = replace(machine, columns=replace(machine.columns, columns=columns), fit=fitted)
-    model.machines_ = (machine,)
+    model = with_ensemble(model, machines=(machine,))
     agree(javascript, model, np.column_stack([ROWS[:, 0], ROWS[:, 1]]))
 
 

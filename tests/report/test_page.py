@@ -18,7 +18,7 @@ from tensorlace.compact.compaction import compact, n_bytes
 from tensorlace.errors import InputError
 from tensorlace.report import write_report
 from tensorlace.report.regions import regions
-from tensorlace.report.reported_rows import Rows
+from tensorlace.report.reported_rows import ReportedRows
 from tests.helpers.javascript import start_javascript  # noqa: F401
 from tests.helpers.reported import FRAME, KINDS, NEW, ROWS, N, X, Y, agree, fit
 
@@ -116,7 +116,7 @@ def test_models_saved_without_training_rows(tmp_path):
     model = load(tmp_path / "model.tlace")
     page = Page(write_report(model, X, Y, tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "saved without its training rows: averages are over these rows" in page.plain
-    assert model._background is None
+    assert model.model_.rows is None
     with pytest.raises(InputError, match="background=False"):
         compact(model, 1000)
 
@@ -168,7 +168,7 @@ def test_names_are_text_and_not_markup(tmp_path):
 def test_small_models_are_embedded_to_the_bit(javascript, mixed, tmp_path):
     page = write(tmp_path, mixed, FRAME, Y)
     assert "The panel uses the full model" in page.plain
-    table = mixed._table(NEW)
+    table = mixed.fitted_model().encode(NEW)
     found = javascript.predict(page.content["model"], table)
     dist = mixed.predict_dist(NEW)
     np.testing.assert_allclose([p["mean"] for p in found], dist.mean, rtol=1e-9)
@@ -244,7 +244,7 @@ def test_wrong_input(tmp_path):
         write_report(model, X[:5], Y[:3], tmp_path / "a.html")
     with pytest.raises(InputError, match="max_rows=0"):
         write_report(model, X[:5], Y[:5], tmp_path / "a.html", max_rows=0)
-    with pytest.raises(InputError, match="a LinearRegression has no report"):
+    with pytest.raises(InputError, match="a LinearRegression is no fitted model"):
         write_report(LinearRegression().fit(X, Y), X, Y, tmp_path / "a.html")
     with pytest.raises(NotFittedError):
         write_report(TNKMRegressor(), X, Y, tmp_path / "a.html")
@@ -262,7 +262,7 @@ def test_coverage_by_region_is_counted_right():
     frame = pd.DataFrame({"x": X[:, 0], "shop": np.where(X[:, 1] > 0, "up", "down")})
     model = fit(frame, Y)
     y = model.predict(frame) + np.where(X[:, 1] > 0, 1e6, 0.0)
-    rows = Rows.of(model, frame, y, 10_000)
+    rows = ReportedRows.of(model.fitted_model(), frame, y, 10_000)
     picture = regions(rows, 1)
     assert re.findall(r'y="203">(up|down)<', picture) == ["up", "down"]
     dots = re.findall(r'class="dots s\d"[^>]*d="([^"]*)"', picture)
@@ -272,7 +272,7 @@ def test_coverage_by_region_is_counted_right():
         np.testing.assert_allclose(level, [bottom, top], atol=0.06)
     assert regions(rows).count('class="dots') == 2
     constant = pd.DataFrame({"x": np.zeros(N), "z": X[:, 0]})
-    assert regions(Rows.of(fit(constant, Y), constant, Y, N), 0) is None
+    assert regions(ReportedRows.of(fit(constant, Y).fitted_model(), constant, Y, N), 0) is None
 
 
 # ---- the command ----

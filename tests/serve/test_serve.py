@@ -22,6 +22,7 @@ from uvicorn.server import ServerState
 
 import tensorlace
 from tensorlace import Categorical, Datetime, InputError, Ordinal, SourceError, TNKMRegressor, save
+from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.serve import create_app, limits, protocol, serve
 from tensorlace.serve.limits import LARGEST_BODY
 from tensorlace.serve.protocol import ImpatientProtocol
@@ -428,7 +429,7 @@ def test_any_host(app, host):
 
 
 def test_a_fault_of_the_server_is_one_line(model, capsys, monkeypatch):
-    monkeypatch.setattr(TNKMRegressor, "predict_dist", lambda self, X: 1 / 0)
+    monkeypatch.setattr(FittedModel, "dist", lambda self, X: 1 / 0)
     monkeypatch.setattr("tensorlace.serve.app.page", lambda served: "")
     answer = call(create_app(model), "POST", "/predict", json={"rows": [ROW]})
     assert "division" not in problem(answer, 500)

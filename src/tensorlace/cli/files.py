@@ -16,6 +16,7 @@ from tensorlace._atomic import write_atomically
 from tensorlace.cli.cells import check_numbers, harmless
 from tensorlace.columns.encoding import LevelCodes
 from tensorlace.errors import InputError, SourceError
+from tensorlace.machines.fitted_model import FittedModel
 
 __all__ = ["as_text", "features", "find_column", "numbered", "take_target", "write"]
 
@@ -77,21 +78,21 @@ def numbered(rows: Any) -> Iterator[None]:
         raise InputError(text) from error
 
 
-def as_text(model: Any) -> list[str]:
+def as_text(model: FittedModel) -> list[str]:
     """Columns of a model whose categories are text, so that ``007`` is no number."""
-    names = getattr(model, "feature_names_in_", ())
+    names = model.feature_names or ()
     return [
         name
-        for name, code in zip(names, model._encoding.codes, strict=False)
+        for name, code in zip(names, model.encoding.codes, strict=False)
         if isinstance(code, LevelCodes) and all(isinstance(v, str) for v in code.numbers)
     ]
 
 
-def features(model: Any, frame: Any) -> Any:
+def features(model: FittedModel, frame: Any) -> Any:
     """The columns that a model needs, in its order and with values its categories can match."""
     import pandas as pd
 
-    names = list(getattr(model, "feature_names_in_", ())) or list(frame.columns)
+    names = list(model.feature_names or ()) or list(frame.columns)
     missing = [name for name in names if name not in frame.columns]
     if missing:
         near = difflib.get_close_matches(missing[0], list(frame.columns), n=1)
@@ -101,7 +102,7 @@ def features(model: Any, frame: Any) -> Any:
             f"{', '.join(missing)[:200]}{hint}"
         )
     out = frame[names].copy()
-    for name, code in zip(names, model._encoding.codes, strict=True):
+    for name, code in zip(names, model.encoding.codes, strict=True):
         if not isinstance(code, LevelCodes):
             check_numbers(out[name])
         numbers = isinstance(code, LevelCodes) and not any(isinstance(v, str) for v in code.numbers)

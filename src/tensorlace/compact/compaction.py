@@ -1,14 +1,13 @@
 """Smaller models: fewer members, fewer directions of their posteriors, fewer knots of their warps.
 
 Most numbers of a fitted model are the matrices of its posteriors. What can go with the least harm
-to predictions of training rows goes first, see `directions` and `thinning`.
+to predictions of training rows goes first, see `posterior_directions` and `knots`.
 """
 
 import hashlib
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +16,16 @@ from tensorlace._types import Array
 from tensorlace.compact.knots import quantile_of, thinned
 from tensorlace.compact.posterior_directions import Directions, widths_of
 from tensorlace.errors import InputError
-from tensorlace.estimators.explain_mixin import training_rows
+from tensorlace.explain.relevance import relevance_of
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tensorlace.machines.ensemble import Ensemble
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.predictive.distributions import Distribution
 
 __all__ = ["Deviation", "compact", "deviation", "n_bytes"]
+
+M = TypeVar("M", FittedModel, HoldsModel)
 
 _ROWS = 256
 """Training rows that say what matters."""
@@ -65,16 +68,20 @@ def deviation(found: Distribution, right: Distribution) -> Deviation:
     return Deviation(*(float(f(x)) for x in (mean, std) for f in (np.median, np.max)))
 
 
-def n_bytes(model: Any) -> int:
-    """Bytes of the arrays that predictions of a fitted estimator need, equal ones counted once.
+def n_bytes(model: FittedModel | HoldsModel) -> int:
+    """Bytes of the arrays that predictions of a fitted model need, equal ones counted once.
 
     A number takes 8, an entry of a posterior that `compact` made 1 to 3.
     """
+    return _n_bytes(fitted_model(model).ensemble)
+
+
+def _n_bytes(ensemble: Ensemble) -> int:
     sizes: dict[bytes, int] = {}
-    noise = model.noise_
-    networks = [*model.machines_, *(noise.machines if noise.strength > 0.0 else ())]
+    noise = ensemble.noise
+    networks = [*ensemble.machines, *(noise.machines if noise.strength > 0.0 else ())]
     arrays = [array for machine in networks for array in _network_arrays(machine)]
-    for machine in model.machines_:
+    for machine in ensemble.machines:
         arrays += _posterior_arrays(machine.fit.posterior)
     for array in arrays:
         digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
@@ -103,18 +110,18 @@ def _posterior_arrays(posterior: Posterior) -> Iterator[Array]:
         yield posterior.variance
 
 
-def compact(model: Any, max_bytes: int = 1 << 20) -> Any:
-    """A fitted estimator whose predictions need at most ``max_bytes``, close to those of ``model``.
+def compact(model: M, max_bytes: int = 1 << 20) -> M:
+    """A fitted model whose predictions need at most ``max_bytes``, close to those of ``model``.
 
-    It is an estimator like any other, to be saved, compared (`deviation`) and predicted with. Of
-    the members the heaviest stay, so many as bring it closest to ``model`` on training rows, and
-    their weights sum to 1 again. The variance of a member does not fall, but for rounding. It
-    explains itself with 256 of the training rows.
+    Of an estimator it is an estimator like any other, to be saved, compared (`deviation`) and
+    predicted with. Of the members the heaviest stay, so many as bring it closest to ``model`` on
+    training rows, and their weights sum to 1 again. The variance of a member does not fall, but for
+    rounding. It explains itself with 256 of the training rows.
 
     Parameters
     ----------
-    model : TNKMRegressor
-        Fitted. It is not changed, and returned itself if it is small enough.
+    model : TNKMRegressor or FittedModel
+        It is not changed, and returned itself if it is small enough.
     max_bytes : int
         See `n_bytes`. A model file keeps all digits of every number, and is larger.
 
@@ -134,65 +141,76 @@ def compact(model: Any, max_bytes: int = 1 << 20) -> Any:
     >>> deviation(small.predict_dist(X), model.predict_dist(X)).largest_std < 0.01
     True
     """
-    if n_bytes(model) <= max_bytes:
+    if isinstance(model, FittedModel):
+        return _compacted(model, max_bytes)
+    full = fitted_model(model)
+    small = _compacted(full, max_bytes)
+    return model if small is full else model.with_model(small)
+
+
+def _compacted(model: FittedModel, max_bytes: int) -> FittedModel:
+    full = model.ensemble
+    if _n_bytes(full) <= max_bytes:
         return model
-    known = training_rows(model)
+    known = model.reference_rows
     X = known.X[:_ROWS]
-    right = model._ensemble.dist(X)
-    order = np.argsort(-model.weights_, kind="stable")
-    order = order[model.weights_[order] > 0.0]
+    right = full.dist(X)
+    order = np.argsort(-full.weights, kind="stable")
+    order = order[full.weights[order] > 0.0]
     directions: dict[int, Directions] = {}
     best, least = None, np.inf
     members = len(order)
     while members:
-        found = _with_members(model, np.sort(order[:members]), max_bytes, X, directions)
+        found = _with_members(full, np.sort(order[:members]), max_bytes, X, directions)
         if found is not None:
-            dist = found._ensemble.dist(X)
+            dist = found.dist(X)
             gap = ((dist.mean - right.mean) / right.std) ** 2 + np.log(dist.std / right.std) ** 2
             if gap.mean() < least:
                 best, least = found, gap.mean()
         members = min(members - 1, round(_FEWER * members))
     if best is None:
         raise InputError(f"max_bytes={max_bytes} is too little for one member: give more")
-    best._relevance = model.relevance_
-    best._background = known.part(_ROWS)
-    return best
+    small = replace(model, ensemble=best, rows=known.part(_ROWS))
+    return small.with_relevance(relevance_of(model))
 
 
 def _with_members(
-    model: Any,
+    ensemble: Ensemble,
     chosen: npt.NDArray[np.intp],
     max_bytes: int,
     X: Array,
     directions: dict[int, Directions],
-) -> Any:
-    """The model with some members and as many directions as there is room for, or None."""
-    machines = [model.machines_[k] for k in chosen]
-    noises = [_certain(machine) for machine in model.noise_.machines]
+) -> Ensemble | None:
+    """Some members with as many posterior directions as there is room for, or None."""
+    machines = [ensemble.machines[k] for k in chosen]
+    noises = [_certain(machine) for machine in ensemble.noise.machines]
     thin = thinned([*machines, *noises], int(_KNOT_SHARE * max_bytes) // _KNOT_BYTES)
-    few = copy(model)
-    few.weights_ = model.weights_[chosen] / model.weights_[chosen].sum()
-    few.noise_ = replace(model.noise_, machines=tuple(thin[len(machines) :]))
-    few.machines_ = tuple(map(_certain, thin[: len(machines)]))
+    weights = ensemble.weights[chosen] / ensemble.weights[chosen].sum()
+    few = replace(
+        ensemble,
+        machines=tuple(map(_certain, thin[: len(machines)])),
+        weights=weights,
+        noise=replace(ensemble.noise, machines=tuple(thin[len(machines) :])),
+    )
     # certain weights take a number each, as many as the scales of the priors will
-    room = max_bytes - n_bytes(few) - sum(8 * m.fit.posterior.n_weights for m in machines)
+    room = max_bytes - _n_bytes(few) - sum(8 * m.fit.posterior.n_weights for m in machines)
     if room < 0:
         return None
     for k, machine in zip(chosen, machines, strict=True):
         if k not in directions:
             directions[k] = Directions.of(machine, X)
     mine = [directions[k] for k in chosen]
-    gains = np.concatenate([w * d.gains for w, d in zip(few.weights_, mine, strict=True)])
+    gains = np.concatenate([w * d.gains for w, d in zip(weights, mine, strict=True)])
     costs = np.concatenate([d.costs for d in mine])
     ranked = np.argsort(-gains / costs, kind="stable")
     kept = np.zeros(len(gains), dtype=np.bool_)
     kept[ranked[np.cumsum(costs[ranked]) <= room]] = True
     masks = np.split(kept, np.cumsum([len(d.gains) for d in mine])[:-1])
-    few.machines_ = tuple(
+    kept_machines = tuple(
         replace(machine, fit=replace(machine.fit, posterior=d.kept(mask)))
         for machine, d, mask in zip(thin, mine, masks, strict=False)
     )
-    return few
+    return replace(few, machines=kept_machines)
 
 
 def _certain(machine: KernelMachine) -> KernelMachine:

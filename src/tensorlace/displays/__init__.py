@@ -1,6 +1,6 @@
 """Displays of fitted estimators, after those of scikit-learn; they need the extra "plots".
 
-Imports from: predictive, laplace, explain, estimators.
+Imports from: predictive, laplace, machines, explain.
 """
 
 from tensorlace.displays.coverage import CalibrationDisplay

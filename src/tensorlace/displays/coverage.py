@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from tensorlace.displays.canvas import COLORS, GREY, axes, choice, finish
-from tensorlace.estimators.calibrate_mixin import check_calibrated
 from tensorlace.predictive.checks import Check, check
+from tensorlace.predictive.conformal import check_calibrated
 from tensorlace.predictive.distributions import Distribution
 
 __all__ = ["CalibrationDisplay"]

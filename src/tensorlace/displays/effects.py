@@ -6,9 +6,9 @@ from typing import Any, Self, final
 import numpy as np
 
 from tensorlace.errors import InputError
-from tensorlace.estimators.explain_mixin import column_number, training_rows
-from tensorlace.estimators.tables import column_names
-from tensorlace.explain.effects import Effects
+from tensorlace.explain.effects import Effects, partial_effects
+from tensorlace.explain.relevance import relevance_of
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 
 __all__ = ["EffectsDisplay"]
 
@@ -47,7 +47,7 @@ class EffectsDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: FittedModel | HoldsModel,
         X: Any = None,
         columns: Sequence[str | int] | None = None,
         ax: Any = None,
@@ -55,11 +55,11 @@ class EffectsDisplay:
         n_points: int = 50,
         coverage: float = 0.9,
     ) -> Self:
-        """Compute the effects of a fitted estimator and plot them.
+        """Compute the effects of a fitted model and plot them.
 
         Parameters
         ----------
-        estimator : TNKMRegressor
+        estimator : TNKMRegressor or FittedModel
         X : table, optional
             Rows whose values are marked along the lower edge; by default some training rows.
         columns : sequence of str or int, optional
@@ -69,20 +69,17 @@ class EffectsDisplay:
         n_points, coverage
             As in `TNKMRegressor.partial_effects`.
         """
-        names = column_names(estimator, estimator.n_features_in_)
-        relevance = estimator.relevance_
+        model = fitted_model(estimator)
+        relevance = relevance_of(model)
         if columns is None:
             chosen = np.argsort(-relevance, kind="stable")[:_MOST_PANELS].tolist()
         else:
-            chosen = [column_number(c, names) for c in columns]
+            chosen = [model.column(c) for c in columns]
         if not chosen:
             raise InputError("columns is empty: name at least one column")
-        table = training_rows(estimator).X if X is None else estimator._table(X)
-        encoding = estimator._encoding
-        effects = [
-            estimator.partial_effects(d, n_points=n_points, coverage=coverage) for d in chosen
-        ]
-        rows = [encoding.decoded(d, _few(table[:, d])) for d in chosen]
+        table = model.reference_rows.X if X is None else model.encode(X)
+        effects = [partial_effects(model, d, n_points=n_points, coverage=coverage) for d in chosen]
+        rows = [model.encoding.decoded(d, _few(table[:, d])) for d in chosen]
         return cls(effects, [float(relevance[d]) for d in chosen], rows).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

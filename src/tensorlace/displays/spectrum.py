@@ -5,11 +5,11 @@ from typing import Any, Self, final
 
 import numpy as np
 from scipy.linalg import svdvals
-from sklearn.utils.validation import check_is_fitted
 
 from tensorlace._types import Array
 from tensorlace.displays.canvas import COLORS, RED, axes, finish
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 
 __all__ = ["SpectrumDisplay", "eigenvalues"]
 
@@ -83,24 +83,25 @@ class SpectrumDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: FittedModel | HoldsModel,
         *,
         threshold: float | None = None,
         relative: bool | None = None,
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw the spectra of a fitted estimator.
+        """Draw the spectra of a fitted model.
 
-        ``threshold`` and ``relative`` are its own unless given: with an estimator that was fitted
+        ``threshold`` and ``relative`` are its own unless given: with a model that was fitted
         without a threshold, this shows what one would drop.
         """
-        check_is_fitted(estimator)
+        model = fitted_model(estimator)
+        arguments = model.record.arguments
         if threshold is None:
-            threshold = estimator.threshold
+            threshold = arguments.get("threshold")
         if relative is None:
-            relative = bool(estimator.relative_threshold)
-        posteriors = [machine.fit.posterior for machine in estimator.machines_]
+            relative = bool(arguments.get("relative_threshold"))
+        posteriors = [machine.fit.posterior for machine in model.machines]
         display = cls(
             [eigenvalues(posterior) for posterior in posteriors],
             [posterior.n_dropped for posterior in posteriors],

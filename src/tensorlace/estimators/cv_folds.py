@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from threading import Lock
 from time import perf_counter
@@ -26,13 +25,14 @@ def fold_scores(
     model = TNKMRegressor(**common, **first, n_jobs=1).fit(X, y)
     models = [model]
     for member in rest:
-        other = copy(model).set_params(**member)
         cut = Truncation(member["threshold"], model.relative_threshold)
-        other.machines_ = tuple(
+        machines = tuple(
             replace(m, fit=replace(m.fit, posterior=truncated(m.fit.posterior, cut)))
             for m in model.machines_
         )
-        models.append(other)
+        ensemble = replace(model.model_.ensemble, machines=machines)
+        other = model.with_model(replace(model.model_, ensemble=ensemble))
+        models.append(other.set_params(**member))
     return np.array([np.mean(m.predict_dist(X_test).logpdf(y_test)) for m in models])
 
 

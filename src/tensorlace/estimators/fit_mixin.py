@@ -1,6 +1,5 @@
 """The fitting half of the estimator: a table in any form in, attributes out."""
 
-from abc import ABC
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,36 +8,34 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y, check_consistent_length
 
-from tensorlace._types import Array
 from tensorlace.columns.encoding import Encoding
+from tensorlace.columns.raw import numeric_target
 from tensorlace.errors import InputError
+from tensorlace.estimators.fitted_attributes import HasFittedAttributes
 from tensorlace.estimators.messages import as_frame, checked, warn_about
 from tensorlace.estimators.tables import (
     column_names,
-    numeric_table,
-    numeric_target,
+    fit_encoding,
     remember_columns,
     row_weights,
 )
 from tensorlace.estimators.train import train
 from tensorlace.machines.ensemble import Ensemble
-from tensorlace.machines.machine import KernelMachine
+from tensorlace.machines.fitted_model import FitRecord, FittedModel
 from tensorlace.sources import ArraySource, RowSource, Table, open_source
 from tensorlace.sources.dask import DaskTable, collection_table, is_collection
-from tensorlace.sources.reference_rows import Background, gather_background
+from tensorlace.sources.reference_rows import ReferenceRows, gather_reference_rows
 
 __all__ = ["FitsTables"]
 
 
-class FitsTables(ABC):
+class FitsTables(HasFittedAttributes):
     """What an estimator does with a table; its arguments say how."""
 
     curvature: str
     threshold: float | None
     tol: float
     random_state: Any
-    calibration_: Any
-    _encoding: Encoding
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -55,9 +52,8 @@ class FitsTables(ABC):
         """
         if is_collection(X):
             collection = collection_table(X, y, sample_weight)
-            remember_columns(self, collection.names)
-            return self._fit(collection, None)
-        table = numeric_table(self, X, reset=True)
+            return self._fit(collection, remember_columns(self, collection.names))
+        table, encoding = fit_encoding(self, X)
         if y is None:
             raise InputError("TNKMRegressor requires y to be passed, but the target y is None")
         target = _check_y(numeric_target(y), y_numeric=True, estimator=self).astype(np.float64)
@@ -67,7 +63,7 @@ class FitsTables(ABC):
             weight = row_weights(sample_weight, table)
             table, target, weight = (a[weight > 0.0] for a in (table, target, weight))
         names = column_names(self, table.shape[1])
-        return self._fit(ArraySource(table, target, weight, names, missing=True), None)
+        return self._fit(ArraySource(table, target, weight, names, missing=True), encoding)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_rows(
@@ -95,41 +91,44 @@ class FitsTables(ABC):
             if target is None:
                 raise InputError("target is missing: name the column to predict")
             source = open_source(source, target)
-        remember_columns(self, source.names)
+        encoding = remember_columns(self, source.names)
         table: Table = source if client is None else DaskTable(source, client)
-        return self._fit(table, None if checkpoint is None else Path(checkpoint))
+        return self._fit(table, encoding, None if checkpoint is None else Path(checkpoint))
 
-    def _fit(self, table: Table, checkpoint: Path | None) -> Self:
+    def _fit(self, table: Table, encoding: Encoding, checkpoint: Path | None = None) -> Self:
         rng = check_random_state(self.random_state)
-        self.calibration_ = None  # what held-out rows said about an earlier fit
-        self.kinds_ = dict(zip(table.names, self._encoding.kinds, strict=True))
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
-        found = train(params, table, self._encoding.kinds, rng=rng, checkpoint=checkpoint)
-        self._draw_seed = int(rng.randint(2**31 - 1))
+        found = train(params, table, encoding.kinds, rng=rng, checkpoint=checkpoint)
+        draw_seed = int(rng.randint(2**31 - 1))
         ensemble = found.ensemble
-        self.machines_: tuple[KernelMachine, ...] = ensemble.machines
-        self.weights_, self.noise_, self._sharp = ensemble.weights, ensemble.noise, ensemble.sharp
-        self.noise_results_ = as_frame(found.noise_results)
-        self.search_results_ = as_frame(found.results)
-        fits = [machine.fit for machine in self.machines_]
-        background = gather_background(table)
-        shares = ensemble.shares(background.X) @ background.weight
-        self.log_evidence_ = float(np.average([f.log_evidence for f in fits], weights=shares))
-        self.noise_precision_ = _precision(ensemble, background)
-        self.n_rows_ = int(table.n_rows)
-        self.n_iter_ = max(f.n_steps for f in fits)
-        self.n_dropped_ = sum(f.posterior.n_dropped for f in fits)
-        self._background: Background | None = background
-        self._relevance: Array | None = None
-        self.n_pruned_ = sum(machine.n_pruned for machine in self.machines_)
-        self.check_ = checked(found.unseen)
+        rows = gather_reference_rows(table)
+        fits = [machine.fit for machine in ensemble.machines]
+        shares = ensemble.shares(rows.X) @ rows.weight
+        record = FitRecord(
+            estimator=type(self).__name__,
+            arguments=params,
+            n_rows=int(table.n_rows),
+            log_evidence=float(np.average([f.log_evidence for f in fits], weights=shares)),
+            noise_precision=_precision(ensemble, rows),
+            n_iter=max(f.n_steps for f in fits),
+            n_dropped=sum(f.posterior.n_dropped for f in fits),
+            n_pruned=sum(machine.n_pruned for machine in ensemble.machines),
+            draw_seed=draw_seed,
+            check=checked(found.unseen),
+            search_results=as_frame(found.results),
+            noise_results=as_frame(found.noise_results),
+        )
+        names = getattr(self, "feature_names_in_", None)
+        names = None if names is None else tuple(names)
+        self.model_ = FittedModel(encoding, ensemble, rows, record, names)
+        self.model_ = self.fitted_model()
         if not found.results:  # candidates stop early on purpose
             full = self.curvature == "full" and self.threshold is None
             warn_about(fits, tol=self.tol, full=full)
         return self
 
 
-def _precision(ensemble: Ensemble, rows: Background) -> float:
+def _precision(ensemble: Ensemble, rows: ReferenceRows) -> float:
     """Of the noise in units of y; where it varies, of its mean square over training rows."""
     machines, scale = ensemble.machines, ensemble.machines[0].target.scale
     if ensemble.plain and ensemble.noise.trivial:

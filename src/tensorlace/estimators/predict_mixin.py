@@ -1,50 +1,23 @@
-"""What a fitted ensemble of machines can be asked for."""
+"""Predictions of an estimator that holds a fitted model."""
 
-from abc import ABC
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tensorlace._types import Array
-from tensorlace.columns.encoding import Encoding
+from tensorlace.estimators.fitted_attributes import HasFittedAttributes
 from tensorlace.estimators.tables import nameless, numeric_table
-from tensorlace.fitting.registry import ENGINES
-from tensorlace.machines.ensemble import Ensemble
-from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import Noise
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.sources.dask import is_collection, predict_collection
 
 __all__ = ["PredictsDistributions"]
 
 
-class PredictsDistributions(ABC):
-    """The predicting half of an estimator; the fitting half sets what it reads.
-
-    Attributes
-    ----------
-    machines_ : tuple of KernelMachine
-    predictive : {"linearized", "sampled"}
-    n_draws : int
-    n_jobs : int or None
-        Threads that predict; None uses all cores.
-    engine : {"numpy", "compiled"}
-    """
-
-    machines_: tuple[KernelMachine, ...]
-    weights_: Array
-    noise_: Noise
-    predictive: str
-    n_draws: int
-    n_jobs: int | None
-    engine: str
-    _draw_seed: int
-    _sharp: bool
-    _encoding: Encoding
+class PredictsDistributions(HasFittedAttributes):
+    """Means, distributions and draws for the rows of a table in any form."""
 
     def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Predictive mean (n,), and with ``return_std`` the standard deviation of a new y (n,)."""
@@ -53,28 +26,16 @@ class PredictsDistributions(ABC):
         if return_std:
             dist = self.predict_dist(X)
             return dist.mean, dist.std
-        if self.predictive == "sampled":
-            return self.predict_dist(X).mean
-        return self._ensemble.mean(self._table(X), self._threads())
+        return self._predicting().mean(self._table(X))
 
     def predict_dist(self, X: Any) -> Distribution:
         """Predictive distributions of n rows, a `Normal` or a `Mixture`."""
-        table, threads = self._table(X), self._threads()
-        if self.predictive == "linearized":
-            return self._ensemble.dist(table, threads)
-        parts = [
-            machine.sampled(
-                table, self.n_draws, np.random.default_rng([self._draw_seed, k]), threads
-            )
-            for k, machine in enumerate(self.machines_)
-        ]
-        return self._ensemble.mixed(parts, table, threads)
+        return self._predicting().dist(self._table(X))
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
         """Draws of new targets (n, n_samples); a column is one joint draw over all rows."""
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        linearized = self.predictive == "linearized"
-        return self._ensemble.draws(self._table(X), n_samples, rng, linearized, self._threads())
+        return self._predicting().draws(self._table(X), n_samples, rng)
 
     def extrapolated(self, X: Any) -> npt.NDArray[np.bool_]:
         """Rows (n,) with a value beyond what its column had in training.
@@ -83,10 +44,7 @@ class PredictsDistributions(ABC):
         that had none. Where all members rotate the columns, it is a number beyond the range of a
         component.
         """
-        table = self._table(X)
-        known = [m.columns for m in self.machines_ if m.columns.rotation is None]
-        columns = known[0] if known else self.machines_[0].columns
-        return np.any(columns.outside(table), axis=1)
+        return self._predicting().extrapolated(self._table(X))
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that values may be missing or categories."""
@@ -94,18 +52,9 @@ class PredictsDistributions(ABC):
         tags.input_tags.allow_nan = tags.input_tags.categorical = True
         return tags
 
-    @property
-    def _ensemble(self) -> Ensemble:
-        check_is_fitted(self)
-        engine = ENGINES[getattr(self, "engine", "numpy")]
-        return Ensemble(self.machines_, self.weights_, self._sharp, self.noise_, engine)
-
-    def _threads(self) -> int:
-        return effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)
-
     def _predict_lazily(self, X: Any, return_std: bool) -> Any:
         """Dask collections in, Dask arrays out."""
-        check_is_fitted(self)
+        check_is_fitted(self, "model_")
         plain = nameless(self)
 
         def block(table: Array) -> Array:
@@ -117,5 +66,5 @@ class PredictsDistributions(ABC):
         return both[:, 0], both[:, 1]
 
     def _table(self, X: Any) -> Array:
-        check_is_fitted(self)
-        return numeric_table(self, X, reset=False)
+        check_is_fitted(self, "model_")
+        return numeric_table(self, X, self.model_.encoding)

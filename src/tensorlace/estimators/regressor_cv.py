@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length
 from threadpoolctl import threadpool_limits
 
 from tensorlace._types import Array
+from tensorlace.columns.raw import numeric_target
 from tensorlace.errors import CurvatureWarning, IllConditionedWarning, InputError
 from tensorlace.estimators.calibrate_mixin import Calibrates
 from tensorlace.estimators.cv_folds import Reporter, fold_scores, results_table
@@ -38,7 +39,7 @@ from tensorlace.estimators.explain_mixin import Explains
 from tensorlace.estimators.parameters import CONSTRAINTS, PAPER
 from tensorlace.estimators.predict_mixin import PredictsDistributions
 from tensorlace.estimators.regressor import TNKMRegressor
-from tensorlace.estimators.tables import numeric_table, numeric_target
+from tensorlace.estimators.tables import fit_encoding
 from tensorlace.kinds import Kind
 from tensorlace.rows.memory import MEMORY_BUDGET
 from tensorlace.sources.dask import is_collection
@@ -196,7 +197,7 @@ prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
             raise InputError("X is a Dask collection: compute it first, or fit a TNKMRegressor")
         if y is None:
             raise InputError("TNKMRegressorCV requires y to be passed, but the target y is None")
-        table = numeric_table(self, X, reset=True)
+        table, _ = fit_encoding(self, X)
         N, D = table.shape
         rows = X if hasattr(X, "columns") or isinstance(X, np.ndarray | list) else table
         target = _check_y(numeric_target(y), y_numeric=True, estimator=self).astype(np.float64)
@@ -242,8 +243,8 @@ prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         best = TNKMRegressor(**common, **self.best_params_, n_jobs=self.n_jobs)
         self.best_estimator_ = best.fit(rows, target)
-        for name in vars(best).keys() - best.get_params().keys():
-            setattr(self, name, getattr(best, name))
+        self.model_ = best.model_
+        self.model_ = self.fitted_model()
         return self
 
     def _grid(self, n_rows: int, n_columns: int) -> list[Family]:

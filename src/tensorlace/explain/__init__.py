@@ -1,6 +1,6 @@
-"""What columns do to predictions: averaged response, relevance, effects.
+"""What columns do to predictions (averaged response, relevance, effects), and a summary.
 
-Imports from: predictive, kinds, sources, columns, networks, machines.
+Imports from: predictive, kinds, sources, columns, machines.
 """
 
 __all__: list[str] = []

@@ -4,11 +4,11 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.sources.reference_rows import Background
+from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["averaged_response", "position"]
+__all__ = ["ROTATED_ROWS", "averaged_response", "features", "position"]
 
-_ROTATED_ROWS = 512
+ROTATED_ROWS = 512
 """Rows of an average that does not factorise: each value of the column is a pass over them."""
 
 
@@ -22,7 +22,7 @@ def position(machine: KernelMachine, d: int) -> int | None:
 
 
 def averaged_response(
-    machine: KernelMachine, rows: Background, d: int, values: Array
+    machine: KernelMachine, rows: ReferenceRows, d: int, values: Array
 ) -> tuple[Array, Array]:
     """Mean and variance (k,) of ``1/n Σ_n f(x_n with x_d = value)`` for ``values`` (k,).
 
@@ -34,7 +34,7 @@ def averaged_response(
     if p is not None:
         column = machine.columns.columns[p]
         u = column.variable(values)
-        found = network.averaged(_features(machine, rows.X), rows.weight, p, column.phi(u))
+        found = network.averaged(features(machine, rows.X), rows.weight, p, column.phi(u))
         if found is not None:
             gradient = np.concatenate([found.gradient[e] for e in machine.fit.bayesian_cores])
             variance = posterior.quad(gradient)
@@ -42,18 +42,19 @@ def averaged_response(
             if novel.any():  # one new weight per term, the same for all rows
                 variance = variance + novel * (machine.unseen_variances[p] @ found.environment**2)
             return found.mean, variance
-    few = rows.part(_ROTATED_ROWS)
+    few = rows.part(ROTATED_ROWS)
     means, variances = np.empty(len(values)), np.empty(len(values))
     for k, value in enumerate(values):
         X = few.X.copy()
         X[:, d] = value
-        phi = _features(machine, X)
+        phi = features(machine, X)
         gradient = network.jacobian(phi, machine.fit.bayesian_cores) @ few.weight
         means[k] = network.response(phi) @ few.weight
         variances[k] = posterior.quad(gradient[:, None])[0]
     return means, variances
 
 
-def _features(machine: KernelMachine, X: Array) -> list[Array]:
+def features(machine: KernelMachine, X: Array) -> list[Array]:
+    """Basis functions (I_d, n) of each column of the network, of raw rows (n, D)."""
     u = machine.columns.variables(X)
     return [c.phi(x) for c, x in zip(machine.columns.columns, u, strict=True)]

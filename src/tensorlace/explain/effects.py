@@ -12,10 +12,11 @@ from tensorlace.errors import InputError
 from tensorlace.explain.averaged_response import averaged_response
 from tensorlace.kinds import Categorical, Kind, Ordinal, Periodic
 from tensorlace.machines.ensemble import Ensemble
+from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.predictive.distributions import Mixture
-from tensorlace.sources.reference_rows import Background
+from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["Effects", "chosen_values", "effects_of"]
+__all__ = ["Effects", "chosen_values", "effects_of", "partial_effects"]
 
 _SHIFTED_ROWS = 128
 """Rows whose shares are computed for every value of a column."""
@@ -63,8 +64,38 @@ class Effects:
         return len(self.mean)
 
 
+def partial_effects(
+    model: FittedModel,
+    column: str | int,
+    grid: Any = None,
+    n_points: int = 50,
+    coverage: float = 0.9,
+) -> Effects:
+    """Average prediction over the reference rows as one column varies, with its band.
+
+    Parameters
+    ----------
+    model : FittedModel
+    column : str or int
+        Name or position.
+    grid, n_points
+        See `chosen_values`.
+    coverage : float
+        Probability of the band, for the average function at each value.
+    """
+    d, rows = model.column(column), model.reference_rows
+    values, raw = chosen_values(model.encoding, rows, d, grid, n_points)
+    parts = effects_of(model.ensemble, rows, d, values, coverage, model.threads)
+    return Effects(model.names[d], model.encoding.kinds[d], raw, *parts, coverage)
+
+
 def effects_of(
-    ensemble: Ensemble, rows: Background, d: int, values: Array, coverage: float, threads: int = 1
+    ensemble: Ensemble,
+    rows: ReferenceRows,
+    d: int,
+    values: Array,
+    coverage: float,
+    threads: int = 1,
 ) -> tuple[Array, Array, Array, Array]:
     """Mean, std, lower and upper end (k,) of the average response of a mixture, in units of y.
 
@@ -90,15 +121,15 @@ def effects_of(
     return dist.mean + shift, dist.epistemic_std, lower + shift, upper + shift
 
 
-def _counting(rows: Background, share: Array) -> Background:
+def _counting(rows: ReferenceRows, share: Array) -> ReferenceRows:
     """The rows as a member counts in them; as they are if it counts in none."""
     weight = rows.weight * share
     total = float(weight.sum())
-    return Background(rows.X, weight / total) if total > _NO_SHARE else rows
+    return ReferenceRows(rows.X, weight / total) if total > _NO_SHARE else rows
 
 
 def _shift(
-    ensemble: Ensemble, shares: Array, rows: Background, d: int, values: Array, threads: int
+    ensemble: Ensemble, shares: Array, rows: ReferenceRows, d: int, values: Array, threads: int
 ) -> Array:
     """Change (k,) of the average as members' shares follow the column, over the first rows."""
     few, k = rows.part(_SHIFTED_ROWS), len(values)
@@ -111,14 +142,14 @@ def _shift(
 
 
 def chosen_values(
-    encoding: Encoding, rows: Background, d: int, grid: Any, n_points: int
+    encoding: Encoding, rows: ReferenceRows, d: int, grid: Any, n_points: int
 ) -> tuple[Array, npt.NDArray[Any]]:
     """Values of a column as numbers (k,), and the same as they stand in a table (k,).
 
     Parameters
     ----------
     encoding : Encoding
-    rows : Background
+    rows : ReferenceRows
     d : int
         Number of the column.
     grid : array-like or None

@@ -5,31 +5,48 @@ one pass over the rows gives the average Jacobian, and each value costs one smal
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from tensorlace._types import Array
-from tensorlace.explain.averaged_response import _ROTATED_ROWS, _features, position
+from tensorlace.explain.averaged_response import ROTATED_ROWS, features, position
+from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.sources.reference_rows import Background
+from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["sampled_effects", "total_effects"]
+__all__ = ["relevance_of", "sampled_effects", "total_effects"]
 
 _SHIFTS, _PAIRS = 8, 4096
 """Values that each row is given in turn where nothing factorises, more if rows are few."""
 
 
-def sampled_effects(mean: Callable[[Array], Array], rows: Background, n_columns: int) -> Array:
+def relevance_of(model: FittedModel) -> Array:
+    """Share (D,) of the variance of y that each column of the table accounts for.
+
+    Total effects on the predictive mean over the reference rows, in units of the variance of y:
+    those in the record of the model, or else computed.
+    """
+    if model.record.relevance is not None:
+        return model.record.relevance
+    rows, ensemble = model.reference_rows, model.ensemble
+    if ensemble.plain:
+        return total_effects(ensemble.machines, ensemble.weights, rows, model.n_columns)
+    mean = partial(ensemble.mean, threads=model.threads)
+    return sampled_effects(mean, rows, model.n_columns) / ensemble.machines[0].target.scale ** 2
+
+
+def sampled_effects(mean: Callable[[Array], Array], rows: ReferenceRows, n_columns: int) -> Array:
     """Total effect (D,) of each raw column on a function of the table, see `total_effects`.
 
     Over some values of the column for each of some rows, in squared units of the function.
     """
-    few = rows.part(_ROTATED_ROWS)
+    few = rows.part(ROTATED_ROWS)
     return np.array([_sampled_effect(mean, few, d) for d in range(n_columns)])
 
 
 def total_effects(
-    machines: Sequence[KernelMachine], weights: Array, rows: Background, n_columns: int
+    machines: Sequence[KernelMachine], weights: Array, rows: ReferenceRows, n_columns: int
 ) -> Array:
     """Total effect (D,) of each raw column on the mean of machines with the given weights (M,).
 
@@ -39,20 +56,20 @@ def total_effects(
     """
 
     def mean(X: Array) -> Array:
-        parts = [machine.fit.network.response(_features(machine, X)) for machine in machines]
+        parts = [machine.fit.network.response(features(machine, X)) for machine in machines]
         return np.asarray(weights @ np.stack(parts))
 
-    few = rows.part(_ROTATED_ROWS * 2)
+    few = rows.part(ROTATED_ROWS * 2)
     out = np.empty(n_columns)
-    features = [_features(machine, rows.X) for machine in machines]
-    all_slopes = [m.fit.network.slopes(phi) for m, phi in zip(machines, features, strict=True)]
+    phis = [features(machine, rows.X) for machine in machines]
+    all_slopes = [m.fit.network.slopes(phi) for m, phi in zip(machines, phis, strict=True)]
     for d in range(n_columns):
         places = [position(machine, d) for machine in machines]
         if any(p is None for p in places):
             out[d] = _sampled_effect(mean, few, d)
             continue
         slopes, own = [], []
-        for w, phi, slope, p in zip(weights, features, all_slopes, places, strict=True):
+        for w, phi, slope, p in zip(weights, phis, all_slopes, places, strict=True):
             assert p is not None
             slopes.append(w * slope[p])
             own.append(phi[p])
@@ -69,7 +86,7 @@ def _spread(slope: Array, phi: Array, weight: Array) -> float:
     return float(np.sum((R @ slope) ** 2 @ weight))
 
 
-def _sampled_effect(mean: Callable[[Array], Array], rows: Background, d: int) -> float:
+def _sampled_effect(mean: Callable[[Array], Array], rows: ReferenceRows, d: int) -> float:
     """Mean variance of each row as the column takes values from other rows."""
     n, shifts = len(rows.X), _shifts(len(rows.X))
     f, w = np.empty((len(shifts), n)), np.empty((len(shifts), n))

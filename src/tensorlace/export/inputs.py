@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, NumberCodes, RawColumn
+from tensorlace.columns.raw import raw_columns
 from tensorlace.errors import InputError
-from tensorlace.estimators.tables import column_names, numeric_table, raw_columns
 from tensorlace.export.graph import Graph, Tensor
 from tensorlace.export.warps import level_codes
 from tensorlace.kinds import is_missing
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 
 __all__ = ["Inputs", "onnx_inputs"]
 
@@ -36,10 +37,9 @@ class Inputs:
     encoding: Encoding
 
     @classmethod
-    def of(cls, model: Any) -> "Inputs":
+    def of(cls, model: FittedModel) -> "Inputs":
         """Inputs of a fitted model; what a graph could not tell apart is refused."""
-        names = column_names(model, model.n_features_in_)
-        encoding: Encoding = model._encoding
+        names, encoding = model.names, model.encoding
         for k, name in enumerate(names):
             if name in names[:k] and not encoding.plain:
                 raise InputError(f"two columns are called {name!r}: rename one and fit again")
@@ -88,13 +88,12 @@ class Inputs:
         return {name: _fed(code, column.values)[:, None] for name, code, column in parts}
 
 
-def onnx_inputs(model: Any, X: Any) -> dict[str, npt.NDArray[Any]]:
+def onnx_inputs(model: FittedModel | HoldsModel, X: Any) -> dict[str, npt.NDArray[Any]]:
     """A table as the graph of a model wants it: ``session.run(None, onnx_inputs(model, X))``.
 
     Parameters
     ----------
-    model : TNKMRegressor
-        Fitted.
+    model : TNKMRegressor or FittedModel
     X : (n, D) array or data frame
         As for `predict`.
 
@@ -103,9 +102,10 @@ def onnx_inputs(model: Any, X: Any) -> dict[str, npt.NDArray[Any]]:
     dict of arrays
         See `to_onnx` for what is in them.
     """
-    inputs, raw = Inputs.of(model), raw_columns(X)
+    fitted = fitted_model(model)
+    inputs, raw = Inputs.of(fitted), raw_columns(X)
     if inputs.encoding.plain or raw is None:
-        table = numeric_table(model, X, reset=False)
+        table = fitted.encode(X)
         if inputs.encoding.plain:
             return {"X": table}
         raw = [RawColumn(column) for column in np.asarray(X, dtype=np.float64).T]

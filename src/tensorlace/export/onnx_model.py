@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tensorlace._atomic import write_atomically
 from tensorlace.errors import InputError, ModelFileError
-from tensorlace.estimators.predict_mixin import PredictsDistributions
 from tensorlace.export.graph import Graph, Tensor, Value
 from tensorlace.export.inputs import Inputs
 from tensorlace.export.machines import moments, response
-from tensorlace.machines.ensemble import SHARPNESS
+from tensorlace.machines.ensemble import SHARPNESS, Ensemble
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 from tensorlace.machines.noise import LARGEST_LOG, Noise, scales
 
 __all__ = ["OUTPUTS", "save_onnx", "to_onnx"]
@@ -24,7 +23,7 @@ OUTPUTS = ("mean", "std", "epistemic_std", "aleatoric_std")
 """All of shape (rows,); with ``predicted_`` before them if a column has such a name."""
 
 
-def to_onnx(model: Any, *, target: str | None = None) -> Any:
+def to_onnx(model: FittedModel | HoldsModel, *, target: str | None = None) -> Any:
     """ONNX graph of a fitted model.
 
     Inputs. If all columns are numbers, there is one input ``X`` (rows, D) in double precision. If
@@ -42,8 +41,8 @@ def to_onnx(model: Any, *, target: str | None = None) -> Any:
 
     Parameters
     ----------
-    model : TNKMRegressor
-        Fitted, with ``predictive="linearized"``.
+    model : TNKMRegressor or FittedModel
+        With ``predictive="linearized"``.
     target : str, optional
         What is predicted.
 
@@ -76,17 +75,15 @@ def to_onnx(model: Any, *, target: str | None = None) -> Any:
     >>> bool(np.allclose([mean, std], model.predict(X, return_std=True), rtol=1e-9))
     True
     """
-    if not isinstance(model, PredictsDistributions):
-        raise InputError(f"a {type(model).__name__} cannot be exported: give a TNKMRegressor")
-    check_is_fitted(model)
-    if model.predictive != "linearized":
+    fitted = fitted_model(model)
+    if fitted.n_draws:
         raise InputError(
-            f"predictive={model.predictive!r} draws {model.n_draws} networks, for which there is "
-            "no graph: fit with predictive='linearized', which has a closed form"
+            f"predictive='sampled' draws {fitted.n_draws} networks, for which there is no graph: "
+            "fit with predictive='linearized', which has a closed form"
         )
     from importlib.metadata import version
 
-    inputs = Inputs.of(model)
+    inputs = Inputs.of(fitted)
     tensors = inputs.tensors
     taken = [tensor.name for tensor in tensors]
     prefix = ""
@@ -95,7 +92,7 @@ def to_onnx(model: Any, *, target: str | None = None) -> Any:
     names = [prefix + name for name in OUTPUTS]
     g = Graph([*taken, *names])
     columns = inputs.columns(g)
-    results = _results(g, model, columns)
+    results = _results(g, fitted.ensemble, columns)
     about = {
         "tensorlace.version": version("tensorlace"),
         "tensorlace.columns": json.dumps(inputs.describe(), ensure_ascii=False),
@@ -106,7 +103,9 @@ def to_onnx(model: Any, *, target: str | None = None) -> Any:
     return g.model(tensors, outputs, about, about["tensorlace.version"])
 
 
-def save_onnx(model: Any, path: str | os.PathLike[str], *, target: str | None = None) -> None:
+def save_onnx(
+    model: FittedModel | HoldsModel, path: str | os.PathLike[str], *, target: str | None = None
+) -> None:
     """Write the ONNX graph of a fitted model to a file, all or nothing; see `to_onnx`."""
     data = to_onnx(model, target=target).SerializeToString()
     try:
@@ -115,12 +114,12 @@ def save_onnx(model: Any, path: str | os.PathLike[str], *, target: str | None = 
         raise ModelFileError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def _results(g: Graph, model: Any, columns: Sequence[str]) -> list[str]:
+def _results(g: Graph, ensemble: Ensemble, columns: Sequence[str]) -> list[str]:
     """`OUTPUTS`, each (n,).
 
     All is in units of the target of the first member until the end, so that no square overflows.
     """
-    counting = [(m, w) for m, w in zip(model.machines_, model.weights_, strict=True) if w > 0.0]
+    counting = [(m, w) for m, w in zip(ensemble.machines, ensemble.weights, strict=True) if w > 0.0]
     first = counting[0][0].target
     means, epistemic, noises = [], [], []
     for machine, _ in counting:
@@ -132,13 +131,13 @@ def _results(g: Graph, model: Any, columns: Sequence[str]) -> list[str]:
         noises.append((machine.noise_std * unit) ** 2)
     mu, e2 = g.side_by_side(means), g.side_by_side(epistemic)  # (n, M)
     a2, weights = np.array([noises]), np.array([[w for _, w in counting]])
-    noise: Noise = model.noise_
+    noise = ensemble.noise
     shares, stds = scales(noise.degrees)
     tails = float(shares @ stds**2)  # by how much the variance of Student's t is larger
     larger = (noise.shrink * noise.factor) ** 2 * tails
     w: Value
     aleatoric2: Value
-    if model._sharp and len(counting) > 1:  # see `stacking.blend`
+    if ensemble.sharp and len(counting) > 1:  # see `ensemble.blend`
         log_std = g.op("Mul", g.op("Log", g.op("Add", e2, a2)), -0.5 * SHARPNESS)
         w = g.op("Softmax", g.op("Add", log_std, np.log(weights)), axis=1)
         aleatoric2 = g.op("MatMul", w, larger * a2.T)

@@ -1,16 +1,18 @@
-"""What a model file says of its fit, for people and programs; loading does not need it."""
+"""The entry ``about`` of a model file: the fit in plain data. Loading does not read it."""
 
 import math
 from typing import Any
 
 from tensorlace._version import __version__
+from tensorlace.machines.fitted_model import FittedModel
 
 __all__ = ["facts"]
 
 
-def facts(model: Any) -> dict[str, Any]:
-    """Plain data about a fitted estimator: what it is, how sure, and how it did on unseen rows."""
-    seen = model.check_
+def facts(model: FittedModel) -> dict[str, Any]:
+    """Plain data about a fitted model: what it is, how sure, and how it did on unseen rows."""
+    record = model.record
+    seen = record.check
     held_out: dict[str, Any] | None = None
     if seen is not None:
         names = ("n_rows", "log_score", "expected_log_score", "bias", "dispersion", "p_value")
@@ -19,13 +21,13 @@ def facts(model: Any) -> dict[str, Any]:
         held_out |= {"contradicted": bool(seen.contradicted), "message": seen.message}
     return {
         "tensorlace": __version__,
-        "n_rows": model.n_rows_,
-        "log_evidence": _finite(model.log_evidence_),
-        "noise_std": _finite(model.noise_precision_**-0.5),
-        "noise": model.noise_.kind,
+        "n_rows": record.n_rows,
+        "log_evidence": _finite(record.log_evidence),
+        "noise_std": _finite(record.noise_precision**-0.5),
+        "noise": model.noise.kind,
         "held_out": held_out,
-        "calibrated": model.calibration_ is not None,
-        "columns": [[name, repr(kind)] for name, kind in model.kinds_.items()],
+        "calibrated": model.calibration is not None,
+        "columns": [[name, repr(kind)] for name, kind in model.kinds.items()],
     }
 
 

@@ -229,7 +229,7 @@ class Decoder:
                     f"{where}.{name} is of the wrong type: {cls.__name__} cannot take "
                     f"{type(value).__name__}"
                 )
-        return in_memory(cls(**values))
+        return in_memory(cls(**values), where)
 
     def _array(self, where: str, key: str, **layout: str) -> npt.NDArray[Any]:
         if key not in self._arrays:

@@ -1,34 +1,40 @@
 """Model files: one safe file for a fitted model, without pickle.
 
 A ``.tlace`` file is a sealed safetensors file, see `tensorlace.model_file.container`, so that it is
-read whole or not at all. Its ``model`` is JSON: class, arguments, fitted attributes, facts about
-the fit, notes. Loading looks classes up in `tensorlace.model_file.schema` and runs nothing that a
-file could name.
+read whole or not at all. Its ``model`` is JSON: class, arguments, what the fit has learnt (see
+`tensorlace.model_file.state`), facts about the fit, notes. Loading looks classes up in
+`tensorlace.model_file.schema` and runs nothing that a file could name.
 """
 
 import json
 import math
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sklearn.exceptions import NotFittedError
+
 from tensorlace._atomic import write_atomically
 from tensorlace.errors import ModelFileError
-from tensorlace.estimators.explain_mixin import Explains
+from tensorlace.estimators.registry import MODULES, default_arguments, estimator_named, holding
+from tensorlace.explain.relevance import relevance_of
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 from tensorlace.model_file.about import facts
 from tensorlace.model_file.codec import Decoder, Encoder
 from tensorlace.model_file.container import Arrays, seal, strict_json, unseal
 from tensorlace.model_file.schema import (
-    ESTIMATORS,
+    CHOSEN,
+    INNER,
     LATER_PARAMS,
     OPTIONAL,
     attributes,
-    check_model,
-    estimator_class,
+    check_state,
     known_classes,
 )
+from tensorlace.model_file.state import model_of, state_of
 
 __all__ = ["VERSION", "describe", "load", "save"]
 
@@ -37,11 +43,9 @@ VERSION = 1
 
 Note = str | int | float | bool | None
 
-_INNER = "best_estimator_"
-
 
 def save(
-    model: Any,
+    model: FittedModel | HoldsModel,
     path: str | os.PathLike[str],
     *,
     notes: Mapping[str, Note] | None = None,
@@ -55,8 +59,7 @@ def save(
 
     Parameters
     ----------
-    model : TNKMRegressor or TNKMRegressorCV
-        Fitted.
+    model : TNKMRegressor, TNKMRegressorCV or FittedModel
     path : path
         By custom ``*.tlace``.
     notes : mapping, optional
@@ -98,7 +101,7 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that `save` wrote, the same to the bit.
+    """Read a model that `save` wrote, the same to the bit, as the estimator that fitted it.
 
     Raises
     ------
@@ -134,55 +137,76 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _to_bytes(model: Any, notes: Mapping[str, Note], background: bool = True) -> bytes:
     """A whole file."""
-    name = type(model).__name__
-    if name not in ESTIMATORS or estimator_class(name) is not type(model):
-        raise ModelFileError(f"a {name} cannot be saved: give a fitted {' or '.join(ESTIMATORS)}")
-    if "machines_" not in vars(model):
-        raise ModelFileError(f"this {name} is not fitted: call fit before saving it")
+    if not isinstance(model, FittedModel | HoldsModel):
+        name = type(model).__name__
+        raise ModelFileError(f"a {name} cannot be saved: give a fitted {' or '.join(MODULES)}")
     for key, note in notes.items():
         if not (isinstance(key, str) and isinstance(note, str | int | float | bool | None)):
             raise ModelFileError(f"notes[{key!r}] is {note!r:.80}: give text, numbers or booleans")
         if isinstance(note, float) and not math.isfinite(note):
             raise ModelFileError(f"notes[{key!r}] is {note}: give a finite number or text")
     encoder = Encoder(known_classes())
-    kept = len(model._background.weight) if background and model._background is not None else 0
+    node = _node(model, encoder, background, "")
+    fitted = fitted_model(model)
+    kept = len(fitted.rows.weight) if background and fitted.rows is not None else 0
     content = {
-        **_node(model, encoder, background, ""),
-        "about": {**facts(model), "n_background": kept},
+        **node,
+        "about": {**facts(fitted), "n_background": kept},
         "notes": dict(notes),
     }
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     return seal(text, VERSION, encoder.arrays)
 
 
-def _node(model: Any, encoder: Encoder, background: bool, where: str) -> dict[str, Any]:
-    """A fitted estimator as JSON; the one that a cross-validation chose is inside of it."""
-    name = type(model).__name__
-    params = model.get_params(deep=False)
-    state = {key: value for key, value in vars(model).items() if key not in params}
-    unknown = sorted(state.keys() - attributes(type(model)).keys())
-    if unknown:
-        raise ModelFileError(
-            f"attribute {unknown[0]!r} ({type(state[unknown[0]]).__name__}) of {name} is not known "
-            f"to model files: delete it, or add it to tensorlace.model_file.schema"
-        )
+def _node(
+    model: FittedModel | HoldsModel, encoder: Encoder, background: bool, where: str
+) -> dict[str, Any]:
+    """A fitted model as JSON; the one that a cross-validation chose is inside of it."""
+    name = model.record.estimator if isinstance(model, FittedModel) else type(model).__name__
+    if name not in MODULES or type(model) not in (FittedModel, estimator_named(name)):
+        raise ModelFileError(f"a {name} cannot be saved: give a fitted {' or '.join(MODULES)}")
+    try:
+        fitted = fitted_model(model)
+    except NotFittedError as error:
+        raise ModelFileError(f"this {name} is not fitted: call fit before saving it") from error
+    record = fitted.record
+    chosen = bool(attributes(name).keys() & CHOSEN.keys())
+    if isinstance(model, FittedModel):
+        if chosen:
+            raise ModelFileError(f"this model was chosen by a {name}: save that")
+    else:
+        _refuse_unknown(model, record.arguments.keys(), chosen)
     if not background:
-        if isinstance(model, Explains):
-            state["_relevance"] = model.relevance_
-        state["_background"] = None
-    inner = state.pop(_INNER, None)
+        fitted = replace(fitted.with_relevance(relevance_of(fitted)), rows=None)
+    state = state_of(fitted)
+    if chosen:
+        state |= {key: getattr(model, key) for key in CHOSEN}
     node: dict[str, Any] = {
         "class": name,
         "params": {
             k: encoder.encode(v, where + k)
-            for k, v in sorted(params.items())
+            for k, v in sorted(record.arguments.items())
             if k not in LATER_PARAMS or v != LATER_PARAMS[k]
         },
         "state": {k: encoder.encode(v, where + k) for k, v in sorted(state.items())},
     }
-    if inner is not None:
-        node["state"][_INNER] = _node(inner, encoder, background, f"{where}{_INNER}.")
+    if chosen:
+        node["state"][INNER] = _node(getattr(model, INNER), encoder, background, f"{where}{INNER}.")
     return node
+
+
+def _refuse_unknown(model: HoldsModel, arguments: Collection[str], chosen: bool) -> None:
+    """Refuse an estimator with an attribute that its file would not hold."""
+    known = {*arguments, "model_", "n_features_in_", "feature_names_in_"}
+    if chosen:
+        known |= {*CHOSEN, INNER}
+    unknown = sorted(vars(model).keys() - known)
+    if unknown:
+        what = type(vars(model)[unknown[0]]).__name__
+        raise ModelFileError(
+            f"attribute {unknown[0]!r} ({what}) of {type(model).__name__} is not known to model "
+            f"files: delete it"
+        )
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
@@ -224,28 +248,35 @@ def _from_bytes(data: bytes, name: str) -> Any:
 
 
 def _model(content: dict[str, Any], decoder: Decoder, where: str = "") -> Any:
-    cls = estimator_class(content["class"])
-    if cls is None:
-        raise ModelFileError(f"{content['class'][:80]!r} is no estimator of tensorlace")
-    model = cls()
-    params, state = content["params"], content["state"]
+    """Estimator that holds the fitted model of a node."""
+    name = content["class"]
+    if name not in MODULES:
+        raise ModelFileError(f"{name[:80]!r} is no estimator of tensorlace")
+    params, state = content["params"], dict(content["state"])
+    expected = set(attributes(name))
+    if expected & CHOSEN.keys():
+        expected.add(INNER)
+    arguments = default_arguments(name).keys()
     for given, known, optional in (
-        (params, model.get_params(deep=False), frozenset(LATER_PARAMS)),
-        (state, attributes(cls), OPTIONAL),
+        (params.keys(), arguments, frozenset(LATER_PARAMS)),
+        (state.keys(), expected, OPTIONAL),
     ):
-        wrong = (given.keys() ^ known.keys()) - (optional - given.keys())
+        wrong = (given ^ known) - (optional - given)
         if wrong:
             raise ModelFileError(f"{where}{', '.join(sorted(wrong))[:200]}: unknown or missing")
-    model.set_params(**{key: decoder.decode(node, where + key) for key, node in params.items()})
-    for key, node in state.items():
-        inner = key == _INNER
-        value = _inner(node, decoder) if inner else decoder.decode(node, where + key)
-        setattr(model, key, value)
+    params = {key: decoder.decode(node, where + key) for key, node in params.items()}
+    inner = state.pop(INNER, None)
+    chosen = None if inner is None else _inner(inner, decoder)
+    state = {key: decoder.decode(node, where + key) for key, node in state.items()}
+    check_state(name, state)
     try:
-        model._validate_params()
+        model = holding(model_of(name, params, state))
     except (ValueError, TypeError) as error:
         raise ModelFileError(str(error)) from error
-    check_model(model)
+    for key in CHOSEN.keys() & state.keys():
+        setattr(model, key, state[key])
+    if chosen is not None:
+        setattr(model, INNER, chosen)
     return model
 
 
@@ -254,5 +285,5 @@ def _inner(node: Any, decoder: Decoder) -> Any:
     kinds = {"class": str, "params": dict, "state": dict}
     given = {k: type(v) for k, v in node.items()} if isinstance(node, dict) else {}
     if given != kinds or node["class"] != "TNKMRegressor":
-        raise ModelFileError(f"{_INNER} is no estimator of tensorlace")
-    return _model(node, decoder, f"{_INNER}.")
+        raise ModelFileError(f"{INNER} is no estimator of tensorlace")
+    return _model(node, decoder, f"{INNER}.")

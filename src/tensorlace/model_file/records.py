@@ -72,8 +72,8 @@ def in_file(value: Any) -> Any:
     return MachineRecord(**parts)
 
 
-def in_memory(value: Any) -> Any:
-    """What ``value`` of a file stands for.
+def in_memory(value: Any, where: str) -> Any:
+    """What ``value`` of a file stands for; ``where`` it is, for messages.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def in_memory(value: Any) -> Any:
     parts = _parts(value)
     if isinstance(value.fit, FittedProducts):
         rest = {name: getattr(value.fit, name) for name in _COMMON}
-        parts["fit"] = Fitted(_network(value.fit.cores, value.columns.sizes), **rest)
+        parts["fit"] = Fitted(_network(value.fit.cores, value.columns.sizes, where), **rest)
     return KernelMachine(**parts)
 
 
@@ -93,10 +93,12 @@ def _parts(value: Any) -> dict[str, Any]:
     return {f.name: getattr(value, f.name) for f in fields(MachineRecord)}
 
 
-def _network(cores: Cores, sizes: tuple[int, ...]) -> Network:
+def _network(cores: Cores, sizes: tuple[int, ...], where: str) -> Network:
     """A sum of products, and of functions if one core is left."""
     D = len(sizes)
     if len(cores) not in (D, D + 1):
-        raise ModelFileError("fit.cores does not fit the rest of the model: the file is wrong")
+        raise ModelFileError(
+            f"{where}.fit.cores does not fit the rest of the model: the file is wrong"
+        )
     products = CPD(cores[:D])
     return products if len(cores) == D else Sum((products, Additive(cores[D], sizes)))

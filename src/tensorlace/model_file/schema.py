@@ -1,10 +1,10 @@
 """What a model file may hold: known classes, known attributes, and what must fit together.
 
-A new frozen dataclass inside a fitted model is one more entry of `CLASSES`; a new attribute of the
-estimator is one more entry of `ATTRIBUTES`.
+A new frozen dataclass inside a fitted model is one more entry of `CLASSES`; a new field of
+`FittedModel` or `FitRecord` is one more entry of `ATTRIBUTES` and of `state`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,6 @@ from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, NumberCo
 from tensorlace.columns.rotation import Rotation
 from tensorlace.columns.summaries import Frame
 from tensorlace.errors import ModelFileError
-from tensorlace.estimators.regressor import TNKMRegressor
-from tensorlace.estimators.tables import column_names
 from tensorlace.fitting.registry import BASES, CURVATURES, LIKELIHOODS, NETWORKS, WARPS
 from tensorlace.kinds import Kind
 from tensorlace.laplace import posterior
@@ -35,20 +33,18 @@ from tensorlace.networks.sum import Sum
 from tensorlace.networks.tensor_train import TensorTrain
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
-from tensorlace.sources.reference_rows import Background
+from tensorlace.sources.reference_rows import ReferenceRows
 
 __all__ = [
+    "CHOSEN",
     "CLASSES",
-    "ESTIMATORS",
+    "INNER",
     "LATER_PARAMS",
+    "OPTIONAL",
     "attributes",
-    "check_model",
-    "estimator_class",
+    "check_state",
     "known_classes",
 ]
-
-ESTIMATORS = ("TNKMRegressor", "TNKMRegressorCV")
-"""Estimators that files know."""
 
 CLASSES: dict[str, type] = {
     cls.__name__: cls
@@ -64,9 +60,14 @@ CLASSES: dict[str, type] = {
         *(GGN, Full, BlockDiagonal, Diag, Last),
         *(posterior.Root, posterior.LowRank, posterior.Blocks, posterior.Diagonal),
         *(CPD, Additive, Sum, TensorTrain, Gaussian),
-        *(Noise, Check, Calibration, Background),
+        *(Noise, Check, Calibration),
     )
-} | {"Fitted": FittedProducts, "FittedNetwork": Fitted, "KernelMachine": MachineRecord}
+} | {
+    "Background": ReferenceRows,
+    "Fitted": FittedProducts,
+    "FittedNetwork": Fitted,
+    "KernelMachine": MachineRecord,
+}
 """Dataclasses by the name they have in files; see `known_classes` for those registered later."""
 
 LATER_PARAMS: dict[str, Any] = {"likelihood": "gaussian", "network": "cpd"}
@@ -93,22 +94,24 @@ ATTRIBUTES: dict[str, Any] = {
     "_encoding": Encoding,
     "_draw_seed": int,
     "_sharp": bool,
-    "_background": Background | None,
+    "_background": ReferenceRows | None,
     "_relevance": Array | None,
 }
-"""Attributes of a fitted estimator and their types."""
+"""Values of a fitted model and their types."""
 
 CHOSEN: dict[str, Any] = {
     "cv_results_": dict[str, Any],
     "best_index_": int,
     "best_params_": dict[str, Any],
     "best_score_": float,
-    "best_estimator_": TNKMRegressor,
 }
 """More of them, where one model was chosen by cross-validation."""
 
+INNER = "best_estimator_"
+"""The estimator inside of a cross-validated one."""
+
 OPTIONAL = frozenset({"feature_names_in_"})
-"""Attributes that some fitted estimators do not have."""
+"""Values that some fitted models do not have."""
 
 
 def known_classes() -> dict[str, type]:
@@ -129,54 +132,45 @@ def known_classes() -> dict[str, type]:
     return known
 
 
-def estimator_class(name: str) -> type[Any] | None:
-    """Class of an estimator; None if there is none of that name."""
-    if name == "TNKMRegressor":
-        return TNKMRegressor
-    if name == "TNKMRegressorCV":
-        from tensorlace.estimators.regressor_cv import TNKMRegressorCV  # takes long
-
-        return TNKMRegressorCV
-    return None
+def attributes(estimator: str) -> dict[str, Any]:
+    """Values that a file has of a fitted estimator of a class, and their types."""
+    return ATTRIBUTES if estimator == "TNKMRegressor" else {**ATTRIBUTES, **CHOSEN}
 
 
-def attributes(cls: type[Any]) -> dict[str, Any]:
-    """Attributes that a fitted estimator of a class has, and their types."""
-    return ATTRIBUTES if cls is TNKMRegressor else {**ATTRIBUTES, **CHOSEN}
-
-
-def check_model(model: Any) -> None:
-    """Refuse a fitted estimator whose parts do not fit together.
+def check_state(estimator: str, state: Mapping[str, Any]) -> None:
+    """Refuse the values of a fitted estimator if they do not fit together.
 
     Raises
     ------
     ModelFileError
-        Naming the first attribute whose type or size is wrong.
+        Naming the first value whose type or size is wrong.
     """
-    for name, hint in attributes(type(model)).items():
-        if hasattr(model, name) and not conforms(getattr(model, name), hint):
-            raise ModelFileError(f"{name} is of the wrong type: {type(getattr(model, name))}")
-    for what, fits in _facts(model):
+    for name, hint in attributes(estimator).items():
+        if name in state and not conforms(state[name], hint):
+            raise ModelFileError(f"{name} is of the wrong type: {type(state[name])}")
+    for what, fits in _facts(state):
         if not fits:
             raise ModelFileError(f"{what} does not fit the rest of the model: the file is wrong")
 
 
-def _facts(model: Any) -> Iterator[tuple[str, Any]]:
+def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """What must hold for every model, each as soon as all before it do."""
-    D, machines = model.n_features_in_, model.machines_
-    names = getattr(model, "feature_names_in_", None)
+    D, machines, encoding = state["n_features_in_"], state["machines_"], state["_encoding"]
+    names = state.get("feature_names_in_")
     if names is not None:
         yield "feature_names_in_", names.shape == (D,) and all(type(n) is str for n in names)
-    yield "kinds_", tuple(model.kinds_) == column_names(model, D)
-    yield "_encoding", len(model._encoding.kinds) == len(model._encoding.codes) == D
-    for d, code in enumerate(model._encoding.codes):
+    columns = tuple(f"column {d}" for d in range(D)) if names is None else tuple(names)
+    yield "kinds_", tuple(state["kinds_"]) == columns
+    yield "_encoding", len(encoding.kinds) == len(encoding.codes) == D
+    yield "kinds_", tuple(state["kinds_"].values()) == encoding.kinds
+    for d, code in enumerate(encoding.codes):
         if isinstance(code, LevelCodes):
             places = sorted(code.numbers.values())
             yield f"_encoding.codes.{d}", places == list(range(len(places)))
-    weights = model.weights_
+    weights = state["weights_"]
     yield "weights_", len(machines) > 0 and weights.shape == (len(machines),)
     yield "weights_", np.all(weights >= 0.0) and abs(weights.sum() - 1.0) < 1e-9
-    noise, rows = model.noise_, model._background
+    noise, rows, relevance = state["noise_"], state["_background"], state["_relevance"]
     yield "noise_", noise.factor > 0.0 and noise.degrees > 2.0 and noise.shrink > 0.0
     yield "noise_", noise.strength == 0.0 or len(noise.machines) > 0
     for what, of in (("machines_", machines), ("noise_.machines", noise.machines)):
@@ -186,14 +180,14 @@ def _facts(model: Any) -> Iterator[tuple[str, Any]]:
     if rows is not None:
         n = len(rows.weight)
         yield "_background", rows.X.shape == (n, D) and rows.weight.shape == (n,)
-    yield "_relevance", model._relevance is None or model._relevance.shape == (D,)
-    found = model.calibration_
+    yield "_relevance", relevance is None or relevance.shape == (D,)
+    found = state["calibration_"]
     if found is not None:
         k = found.z.size
         yield "calibration_", found.z.shape == found.below.shape == found.upto.shape == (k,)
         yield "calibration_", k > 0 and found.n_rows > 0.0
-    if type(model) is not TNKMRegressor:
-        yield "best_index_", 0 <= model.best_index_ < len(model.cv_results_.get("params", ()))
+    if "best_index_" in state:
+        yield "best_index_", 0 <= state["best_index_"] < len(state["cv_results_"].get("params", ()))
 
 
 def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str, Any]]:

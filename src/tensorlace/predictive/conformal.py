@@ -1,4 +1,11 @@
-"""Split-conformal calibration: factors on interval widths from rows held out."""
+"""Intervals that keep their promise: split conformal calibration on held-out rows.
+
+The residual ``z = Φ⁻¹(F(y))`` of a held-out row says where in its predictive distribution the
+target fell. A new row, exchangeable with n held-out ones, has ``P(z ≤ z_(k)) ≥ k / (n + 1)`` for
+the k-th smallest of them, whatever the model got wrong. So the interval of coverage ``1 - α`` goes
+from residual ``z_(⌊(n+1)α/2⌋)`` to ``z_(⌈(n+1)(1-α/2)⌉)``, taken through each row's own
+distribution: wide where that is wide, moved where predictions are biased, and nested.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +16,14 @@ from scipy.special import ndtri
 
 from tensorlace._types import Array
 from tensorlace.errors import InputError
+from tensorlace.predictive.checks import Check, check, check_residuals
+from tensorlace.predictive.distributions import Distribution
+from tensorlace.predictive.quantile_residuals import from_residuals, residuals
 
-__all__ = ["Calibration"]
+__all__ = ["Calibration", "check_calibrated"]
 
 _MOST = 1365
 """Residuals kept, with two cumulative weights each: 4095 numbers."""
-
 
 _TAIL = 256
 """Of these at each end, where every one counts."""
@@ -99,3 +108,50 @@ class Calibration:
         count = knots[np.searchsorted(self.z, z, side="right")]
         out: Array = ndtri((count + 0.5) / (self.n_rows + 1.0))
         return out
+
+    def quantiles(self, dist: Distribution, q: float | Sequence[float] | Array) -> Array:
+        """Calibrated quantiles (n, k) of n rows for k levels, or (n,) for one.
+
+        Raises
+        ------
+        InputError
+            For a level that so few held-out rows cannot promise.
+        """
+        p = np.asarray(q, dtype=float)
+        if p.ndim > 1 or not np.all((p >= 0) & (p <= 1)):
+            raise InputError(f"q must be a number or a vector within [0, 1], got {q!r}")
+        z = self.residual(p.ravel())
+        if np.any(np.isinf(z) & (p.ravel() > 0) & (p.ravel() < 1)):
+            far = float(np.max(abs(2.0 * p[(p > 0) & (p < 1)] - 1.0)))
+            raise InputError(
+                f"{self.n_rows:.6g} rows cannot calibrate a coverage of {far:.6g}: ask for at "
+                f"most {self.largest_coverage:.4g}, or calibrate with {_rows_for(far)} rows"
+            )
+        return from_residuals(z, dist).reshape(len(dist), *p.shape)
+
+    def interval(self, dist: Distribution, coverage: float) -> tuple[Array, Array]:
+        """Ends (n,) of calibrated central intervals of n rows."""
+        if not 0 < coverage < 1:
+            raise InputError(f"coverage must be within (0, 1), got {coverage}")
+        ends = self.quantiles(dist, [(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])
+        return ends[:, 0], ends[:, 1]
+
+
+def check_calibrated(
+    y: Array, dist: Distribution, weight: Array | None, calibration: Calibration | None
+) -> Check:
+    """`check`, of the calibrated quantiles if there is a calibration."""
+    found = check(y, dist, sample_weight=weight)
+    if calibration is None:
+        return found
+    return check_residuals(
+        calibration.standardised(residuals(y, dist)),
+        sample_weight=weight,
+        reference=calibration.n_rows,
+        log_scores=(found.log_score, found.expected_log_score),
+    )
+
+
+def _rows_for(coverage: float) -> int:
+    """Fewest rows with ``(n - 1) / (n + 1) >= coverage``."""
+    return int(np.ceil(2.0 / (1.0 - coverage) - 1.0 - 1e-9))

@@ -8,9 +8,9 @@ from tensorlace._types import Array
 from tensorlace.columns.bases import Missing
 from tensorlace.columns.encoding import DayCodes, LevelCodes
 from tensorlace.columns.warps import Codes
-from tensorlace.estimators.tables import column_names
 from tensorlace.explain.averaged_response import position
 from tensorlace.kinds import Categorical, Periodic
+from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.machines.machine import KernelMachine
 
 __all__ = ["controls", "typical_row"]
@@ -22,18 +22,17 @@ _ROWS = 1024
 """Training rows among which a typical one is looked for."""
 
 
-def controls(model: Any, X: Array) -> list[dict[str, Any]]:
+def controls(model: FittedModel, X: Array) -> list[dict[str, Any]]:
     """One control per column of the table, from the training rows and the rows ``X`` (n, D).
 
     Values are the numbers that networks see: codes of categories, days since the first date.
     """
-    names = column_names(model, model.n_features_in_)
-    return [_control(model, d, name, X[:, d]) for d, name in enumerate(names)]
+    return [_control(model, d, name, X[:, d]) for d, name in enumerate(model.names)]
 
 
-def _control(model: Any, d: int, name: str, mine: Array) -> dict[str, Any]:
-    code, kind = model._encoding.codes[d], model._encoding.kinds[d]
-    trained = model._background.X[:, d]
+def _control(model: FittedModel, d: int, name: str, mine: Array) -> dict[str, Any]:
+    code, kind = model.encoding.codes[d], model.encoding.kinds[d]
+    trained = model.reference_rows.X[:, d]
     seen = np.unique(trained[np.isfinite(trained)])
     base = {
         "name": name,
@@ -55,9 +54,9 @@ def _control(model: Any, d: int, name: str, mine: Array) -> dict[str, Any]:
     return {**base, "type": "number", "low": low, "high": high, "whole": whole}
 
 
-def _options(model: Any, d: int, seen: Array) -> list[list[Any]] | None:
+def _options(model: FittedModel, d: int, seen: Array) -> list[list[Any]] | None:
     """Labels and values of a column that has only a few; None for one of numbers."""
-    labels = model._encoding.labels(d)
+    labels = model.encoding.labels(d)
     if labels is not None:
         return [[str(text), float(k)] for k, text in enumerate(labels)]
     codes = next((w for w in _warps(model, d) if isinstance(w, Codes)), None)
@@ -68,12 +67,12 @@ def _options(model: Any, d: int, seen: Array) -> list[list[Any]] | None:
     return None
 
 
-def _warps(model: Any, d: int) -> list[Any]:
-    return [c.warp for m in model.machines_ if (c := _column(m, d)) is not None]
+def _warps(model: FittedModel, d: int) -> list[Any]:
+    return [c.warp for m in model.machines if (c := _column(m, d)) is not None]
 
 
-def _knows_gaps(model: Any, d: int) -> bool:
-    columns = [c for m in model.machines_ if (c := _column(m, d)) is not None]
+def _knows_gaps(model: FittedModel, d: int) -> bool:
+    columns = [c for m in model.machines if (c := _column(m, d)) is not None]
     return any(isinstance(c.basis, Missing) or getattr(c.warp, "missing", False) for c in columns)
 
 
@@ -83,16 +82,16 @@ def _column(machine: KernelMachine, d: int) -> Any:
     return None if place is None else machine.columns.columns[place]
 
 
-def typical_row(model: Any) -> Array:
+def typical_row(model: FittedModel) -> Array:
     """The training row (D,) that is nearest to the middle of all columns at once.
 
     The middles themselves may be a combination that no row has.
     """
-    X = model._background.X[:_ROWS]
+    X = model.reference_rows.X[:_ROWS]
     distance = np.zeros(len(X))
     for d, column in enumerate(X.T):
         values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
-        if isinstance(model._encoding.codes[d], LevelCodes) or values.size <= 2:
+        if isinstance(model.encoding.codes[d], LevelCodes) or values.size <= 2:
             distance += 1.0 - counts[place] / counts.max()
         else:
             rank = (np.cumsum(counts) - 0.5 * counts) / len(column)

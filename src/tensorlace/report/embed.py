@@ -22,6 +22,7 @@ from tensorlace.compact.posterior_directions import exponents_of, widths_of
 from tensorlace.errors import InputError
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
 from tensorlace.machines.ensemble import SHARPNESS
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import LARGEST_LOG, scales
 
@@ -31,13 +32,13 @@ LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
 """Quantiles that the panel shows: the median, and the ends of a 50 % and a 95 % band."""
 
 
-def embed(model: Any) -> dict[str, Any]:
-    """Everything that linearised predictions of a fitted estimator need, ready for ``json.dumps``.
+def embed(model: FittedModel | HoldsModel) -> dict[str, Any]:
+    """Everything that linearised predictions of a fitted model need, ready for ``json.dumps``.
 
     Parameters
     ----------
-    model : TNKMRegressor
-        Fitted. A calibration changes the quantiles, as in ``predict_quantiles``.
+    model : TNKMRegressor or FittedModel
+        A calibration changes the quantiles, as in ``predict_quantiles``.
 
     Examples
     --------
@@ -48,15 +49,15 @@ def embed(model: Any) -> dict[str, Any]:
     >>> [len(embedded["members"]), embedded["noise"]["shrink"], embedded["arrays"][0]["type"]]
     [1, 1.0, 'f8']
     """
-    store = _Store()
-    noise = model.noise_
+    fitted, store = fitted_model(model), _Store()
+    ensemble, noise = fitted.ensemble, fitted.noise
     shares, stds = scales(noise.degrees)
     return {
         "members": [
             {**_machine(machine, store), "weight": float(weight)}
-            for machine, weight in zip(model.machines_, model.weights_, strict=True)
+            for machine, weight in zip(ensemble.machines, ensemble.weights, strict=True)
         ],
-        "sharpness": SHARPNESS if model._sharp and len(model.machines_) > 1 else 0.0,
+        "sharpness": SHARPNESS if ensemble.sharp and len(ensemble.machines) > 1 else 0.0,
         "noise": {
             "trivial": bool(noise.trivial),
             "factor": noise.factor,
@@ -68,7 +69,7 @@ def embed(model: Any) -> dict[str, Any]:
             "largest": LARGEST_LOG,
             "machines": [_network(m, store) for m in noise.machines] if noise.strength else [],
         },
-        "residuals": _residuals(model.calibration_),
+        "residuals": _residuals(fitted.calibration),
         "levels": list(LEVELS),
         "arrays": store.arrays,
     }

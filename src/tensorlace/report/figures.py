@@ -11,8 +11,9 @@ from tensorlace._types import Array
 from tensorlace.displays.spectrum import eigenvalues
 from tensorlace.explain.effects import Effects
 from tensorlace.kinds import Datetime
+from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.report.drawing import Plot, bars
-from tensorlace.report.reported_rows import Rows
+from tensorlace.report.reported_rows import ReportedRows
 
 __all__ = [
     "calibration",
@@ -41,7 +42,7 @@ def _span(*arrays: Any) -> tuple[float, float]:
     return low - 0.04 * (high - low), high + 0.04 * (high - low)
 
 
-def observed(rows: Rows) -> str:
+def observed(rows: ReportedRows) -> str:
     """Predicted against observed, with 95 % intervals of some rows."""
     assert rows.y is not None
     mean = rows.dist.mean
@@ -56,7 +57,7 @@ def observed(rows: Rows) -> str:
     return plot.points(mean[dots][~inside], rows.y[dots][~inside], "dots out", 2.6).svg()
 
 
-def calibration(rows: Rows) -> str:
+def calibration(rows: ReportedRows) -> str:
     """Observed against nominal coverage of central intervals."""
     check = rows.check
     assert check is not None
@@ -73,7 +74,7 @@ def calibration(rows: Rows) -> str:
     return plot.area(levels, low, high).line((0, 1), (0, 1), "ref").line(levels, share).svg()
 
 
-def pit(rows: Rows) -> str:
+def pit(rows: ReportedRows) -> str:
     """Histogram of where in their distributions targets fell."""
     check = rows.check
     assert check is not None
@@ -96,7 +97,7 @@ def pit(rows: Rows) -> str:
     return plot.area(np.array([0.0, 1.0]), np.full(2, low), np.full(2, high)).level(1.0).svg()
 
 
-def residual_plot(rows: Rows) -> str:
+def residual_plot(rows: ReportedRows) -> str:
     """Standardised residuals against the prediction."""
     some = _even(len(rows), _MOST_POINTS)
     z, mean = np.clip(rows.z, -8.0, 8.0)[some], rows.dist.mean[some]
@@ -124,25 +125,27 @@ def trace(machines: Sequence[Any]) -> str | None:
     return plot.svg()
 
 
-def spectrum(model: Any) -> tuple[str, str]:
+def spectrum(model: FittedModel) -> tuple[str, str]:
     """Eigenvalues of the posterior precisions with the threshold, and a sentence about them."""
-    machines = model.machines_
-    spectra = [eigenvalues(m.fit.posterior) for m in machines]
+    arguments = model.record.arguments
+    threshold, relative = arguments.get("threshold"), arguments.get("relative_threshold")
+    spectra = [eigenvalues(m.fit.posterior) for m in model.machines]
     kept = [s for s in spectra if s.size]
-    dropped, total = model.n_dropped_, sum(map(len, spectra)) + model.n_dropped_
+    dropped = model.record.n_dropped
+    total = sum(map(len, spectra)) + dropped
     words = f"{total:,} directions in all"
-    if model.threshold is None:
+    if threshold is None:
         words += "; no threshold t̂ was set, so all directions of positive curvature count."
     else:
-        unit = " times the largest eigenvalue" if model.relative_threshold else ""
+        unit = " times the largest eigenvalue" if relative else ""
         cut = f"{dropped:,} were" if dropped else "none was"
-        words += f"; with the threshold t̂ = {model.threshold:g}{unit}, {cut} cut off."
+        words += f"; with the threshold t̂ = {threshold:g}{unit}, {cut} cut off."
     if not kept:
         return "", words
     low, high = min(float(s[-1]) for s in kept), max(float(s[0]) for s in kept)
     cuts = set()
-    if model.threshold:
-        cuts = {model.threshold * (float(s[0]) if model.relative_threshold else 1.0) for s in kept}
+    if threshold:
+        cuts = {threshold * (float(s[0]) if relative else 1.0) for s in kept}
         low = min(low, *cuts)
     title = "Eigenvalues of the posterior precision of each member, largest first"
     plot = Plot(

@@ -3,27 +3,29 @@
 import json
 import os
 from collections.abc import Callable, Mapping
-from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tensorlace._atomic import write_atomically
 from tensorlace._types import Array
 from tensorlace.compact.compaction import compact, deviation, n_bytes
 from tensorlace.errors import InputError
-from tensorlace.estimators.regressor import TNKMRegressor
+from tensorlace.explain.effects import partial_effects
+from tensorlace.explain.relevance import relevance_of
+from tensorlace.explain.summary import overview
 from tensorlace.linalg.blas_threads import one_blas_thread
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 from tensorlace.report import figures
 from tensorlace.report import tables as facts
 from tensorlace.report.controls import controls, typical_row
 from tensorlace.report.embed import embed
 from tensorlace.report.regions import regions
-from tensorlace.report.reported_rows import Rows, number
+from tensorlace.report.reported_rows import ReportedRows, number
 
 __all__ = ["write_report"]
 
@@ -40,7 +42,7 @@ Say = Callable[[str], None]
 
 
 def write_report(
-    model: Any,
+    model: FittedModel | HoldsModel,
     X: Any,
     y: Any,
     path: str | os.PathLike[str],
@@ -59,10 +61,9 @@ def write_report(
 
     Parameters
     ----------
-    model : TNKMRegressor
-        Fitted.
+    model : TNKMRegressor or FittedModel
     X : (n, D) table
-        Rows to report on.
+        ReportedRows to report on.
     y : (n,) array or None
         Their targets; without them there are no scores.
     path : path
@@ -98,16 +99,15 @@ def write_report(
         import jinja2
     except ImportError as error:
         raise ImportError("reports need jinja2: pip install 'tensorlace[report]'") from error
-    if not isinstance(model, TNKMRegressor):
-        raise InputError(f"a {type(model).__name__} has no report: give a fitted TNKMRegressor")
-    check_is_fitted(model)
+    fitted = fitted_model(model)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(_asset("report.html"))
     tell = say or (lambda _: None)
     with one_blas_thread:  # many small matrices: threads would wait for each other
         tell("predicting the rows")
-        rows = Rows.of(model, X, y, max_rows)
+        rows = ReportedRows.of(fitted, X, y, max_rows)
         tell("explaining the model")
+        rows = replace(rows, model=rows.model.with_relevance(relevance_of(rows.model)))
         context = _context(rows, target, dict(notes or {}))
         context |= {"title": title or f"Report on {target}", "target": target, "number": number}
         rest = len(template.render(**context, deviation=None, panel="").encode("utf-8"))
@@ -125,41 +125,41 @@ def _asset(name: str) -> str:
     return (files("tensorlace.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _context(rows: Rows, target: str, notes: dict[str, Any]) -> dict[str, Any]:
+def _context(rows: ReportedRows, target: str, notes: dict[str, Any]) -> dict[str, Any]:
     """Everything but the what-if panel."""
-    model = rows.model
-    overview, relevance = model.summary(), model.relevance_
+    model, record, relevance = rows.model, rows.model.record, relevance_of(rows.model)
+    summary = overview(model)
     order = np.argsort(-relevance, kind="stable")
     know, sentence = rows.trained_on()
     beyond = np.flatnonzero(rows.outside)
     picture, words = figures.spectrum(model)
-    tried = facts.records(model.search_results_)
+    tried = facts.records(record.search_results)
     found: dict[str, Any] = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "rows": rows,
-        "overview": overview,
-        "remarks": [r for r in overview.remarks if r != str(model.check_)],
+        "overview": summary,
+        "remarks": [r for r in summary.remarks if r != str(record.check)],
         "know": know,
         "sentence": sentence,
         "card": facts.data_card(rows, target),
-        "choices": facts.choices(model),
+        "choices": facts.choices(record),
         "n_tried": len(tried),
         "search_seconds": sum(float(t["seconds"]) for t in tried),
-        "noise": facts.noise_table(model),
-        "noise_kind": model.noise_.kind.replace("_", " "),
-        "trace": figures.trace(model.machines_),
+        "noise": facts.noise_table(record),
+        "noise_kind": model.noise.kind.replace("_", " "),
+        "trace": figures.trace(model.machines),
         "relevance": figures.relevance(rows.names, relevance),
-        "effects": [figures.effect(model.partial_effects(int(d))) for d in order[:_EFFECTS]],
+        "effects": [figures.effect(partial_effects(model, int(d))) for d in order[:_EFFECTS]],
         "n_beyond": len(beyond),
         "beyond": facts.row_table(rows, beyond[:_WORST], relevance),
         "spectrum": picture,
         "spectrum_words": words,
         "ms_per_row": 1e3 * rows.seconds / len(rows),
         "bytes": n_bytes(model),
-        "code": facts.code(model),
+        "code": facts.code(record),
         "versions": facts.versions(),
         "notes": notes,
-        "calibrated": model.calibration_,
+        "calibrated": model.calibration,
         "worst": [],
         "scores": rows.scores(),
         "check": None,
@@ -185,11 +185,9 @@ def _context(rows: Rows, target: str, notes: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _panel(rows: Rows, worst: list[int], room: int) -> tuple[str, Any]:
+def _panel(rows: ReportedRows, worst: list[int], room: int) -> tuple[str, Any]:
     """What the what-if panel needs, as JSON, and how far its model is from the full one."""
-    full = rows.model
-    if full.predictive != "linearized":
-        full = copy(full).set_params(predictive="linearized")
+    full = replace(rows.model, n_draws=0)  # the page has the closed form
     size = max(int(room / _TEXT_PER_BYTE), _SMALLEST_MODEL)
     while True:
         small = compact(full, size)
@@ -199,11 +197,11 @@ def _panel(rows: Rows, worst: list[int], room: int) -> tuple[str, Any]:
         size = int(0.95 * size)
     if small is full:
         return text, None
-    away = deviation(small._ensemble.dist(rows.X), full._ensemble.dist(rows.X))
-    return text, {"by": away, "members": len(small.machines_), "of": len(full.machines_)}
+    away = deviation(small.ensemble.dist(rows.X), full.ensemble.dist(rows.X))
+    return text, {"by": away, "members": len(small.machines), "of": len(full.machines)}
 
 
-def _content(model: Any, rows: Rows, worst: list[int]) -> dict[str, Any]:
+def _content(model: FittedModel, rows: ReportedRows, worst: list[int]) -> dict[str, Any]:
     full = rows.model
     start = [{"name": "a typical row", "x": _plain(typical_row(full))}]
     for k in [*worst, *range(min(3, len(rows)))]:
@@ -212,7 +210,7 @@ def _content(model: Any, rows: Rows, worst: list[int]) -> dict[str, Any]:
             entry["y"] = float(rows.y[k])
         if entry not in start:
             start.append(entry)
-    along = int(np.argmax(full.relevance_))
+    along = int(np.argmax(relevance_of(full)))
     columns = controls(full, rows.X)
     return {"model": embed(model), "columns": columns, "starts": start, "along": along}
 

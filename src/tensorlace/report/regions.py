@@ -8,14 +8,14 @@ from scipy.stats import binom
 
 from tensorlace._types import Array
 from tensorlace.report.drawing import Plot, label
-from tensorlace.report.reported_rows import Rows
+from tensorlace.report.reported_rows import ReportedRows
 
 __all__ = ["regions"]
 
 _BINS, _CATEGORIES = 5, 6
 
 
-def regions(rows: Rows, d: int | None = None) -> str | None:
+def regions(rows: ReportedRows, d: int | None = None) -> str | None:
     """Coverage of 50 % and 95 % intervals by column ``d``, or by the prediction.
 
     Numbers are cut into bins of about equally many rows; of categories the most frequent are shown.
@@ -23,7 +23,7 @@ def regions(rows: Rows, d: int | None = None) -> str | None:
     """
     name = "the prediction" if d is None else rows.names[d]
     values = rows.dist.mean if d is None else rows.X[:, d]
-    encoding = rows.model._encoding
+    encoding = rows.model.encoding
     labels = None if d is None else encoding.labels(d)
     if labels is not None:
         bins, ticks = _by_category(values, labels)

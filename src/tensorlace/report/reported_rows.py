@@ -1,7 +1,6 @@
 """What a model says of the rows of a report, and how that compares with what was observed."""
 
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Self, final
 
@@ -9,15 +8,16 @@ import numpy as np
 
 from tensorlace import metrics
 from tensorlace._types import Array, Mask
+from tensorlace.columns.raw import numeric_target
 from tensorlace.errors import InputError
-from tensorlace.estimators.calibrate_mixin import check_calibrated
-from tensorlace.estimators.tables import column_names, numeric_target
+from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.predictive.checks import Check
+from tensorlace.predictive.conformal import check_calibrated
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.predictive.quantile_residuals import from_residuals, residuals
-from tensorlace.sources.reference_rows import BACKGROUND_ROWS, Background
+from tensorlace.sources.reference_rows import REFERENCE_ROWS, ReferenceRows
 
-__all__ = ["Rows", "number"]
+__all__ = ["ReportedRows", "number"]
 
 
 def number(x: Any) -> str:
@@ -33,31 +33,31 @@ def number(x: Any) -> str:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a report and their predictions.
+class ReportedRows:
+    """ReportedRows of a report and their predictions.
 
     Attributes
     ----------
-    model : TNKMRegressor
+    model : FittedModel
     X : (n, D) array
         As numbers.
     y : (n,) array or None
     numbers : (n,) int array
         Which rows of the table they are, from 1.
     n_given : int
-        Rows of the table, of which these are a part if there are too many.
+        ReportedRows of the table, of which these are a part if there are too many.
     dist : Distribution
     ends : (n, 4) array
         Quantiles at 2.5, 25, 75 and 97.5 %.
     outside : (n,) mask
-        Rows with a value that training did not have.
+        ReportedRows with a value that training did not have.
     seconds : float
         That predicting took.
     forgotten : bool
         Whether the model came without training rows; averages are then over these rows.
     """
 
-    model: Any
+    model: FittedModel
     X: Array
     y: Array | None
     numbers: Any
@@ -69,9 +69,9 @@ class Rows:
     forgotten: bool = False
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, max_rows: int) -> Self:
+    def of(cls, model: FittedModel, X: Any, y: Any, max_rows: int) -> Self:
         """Predict the rows of a table, or of an even part of them."""
-        table = model._table(X)
+        table = model.encode(X)
         target = None if y is None else np.asarray(numeric_target(y), dtype=np.float64)
         if target is not None and target.shape != (len(table),):
             raise InputError(f"y has shape {target.shape}, but X has {len(table)} rows")
@@ -80,15 +80,14 @@ class Rows:
         some = np.unique(np.linspace(0, len(table) - 1, min(len(table), max_rows)).astype(int))
         raw = X if len(some) == len(table) else _part(X, some)
         start = perf_counter()
-        dist = model.predict_dist(raw)
+        dist = model.dist(model.encode(raw))
         seconds = perf_counter() - start
         ends = _ends(model, dist)
-        outside = np.any(model.machines_[0].columns.outside(table[some]), axis=1)
-        forgotten = model._background is None
+        outside = np.any(model.machines[0].columns.outside(table[some]), axis=1)
+        forgotten = model.rows is None
         if forgotten:
-            model = copy(model)
-            few = table[some][:BACKGROUND_ROWS]
-            model._background = Background(few, np.full(len(few), 1.0 / len(few)))
+            few = table[some][:REFERENCE_ROWS]
+            model = replace(model, rows=ReferenceRows(few, np.full(len(few), 1.0 / len(few))))
         return cls(
             *(model, table[some], None if target is None else target[some], some + 1, len(table)),
             *(dist, ends, outside, seconds, forgotten),
@@ -100,14 +99,14 @@ class Rows:
     @property
     def names(self) -> tuple[str, ...]:
         """Of the columns."""
-        return column_names(self.model, self.model.n_features_in_)
+        return self.model.names
 
     @property
     def check(self) -> Check | None:
         """What the targets say of the distributions, if there are two or more."""
         if self.y is None or len(self.y) < 2:
             return None
-        return check_calibrated(self.y, self.dist, None, self.model.calibration_)
+        return check_calibrated(self.y, self.dist, None, self.model.calibration)
 
     @property
     def z(self) -> Array:
@@ -149,17 +148,17 @@ class Rows:
         if self.forgotten:
             without = "The model was saved without its training rows: averages are over these rows."
             return "rows of unknown origin", without
-        background, total = self.model._background.X, self.model.n_rows_
-        known = {row.tobytes() for row in background + 0.0}
+        known_rows, total = self.model.reference_rows.X, self.model.record.n_rows
+        known = {row.tobytes() for row in known_rows + 0.0}
         found, n = sum(row.tobytes() in known for row in self.X + 0.0), len(self)
         among = "the training rows"
-        if total > len(background):
-            among = f"the {len(background):,} training rows that the model keeps of {total:,}"
+        if total > len(known_rows):
+            among = f"the {len(known_rows):,} training rows that the model keeps of {total:,}"
         if found == 0:
             return "new rows", f"None of these rows is among {among}."
         flatter = "scores on rows that the model was fitted to flatter it."
         sentence = f"{found:,} of {n:,} rows are like one of {among}: {flatter}"
-        all_known = found / n * max(1.0, total / max(len(background), 1)) > 0.95
+        all_known = found / n * max(1.0, total / max(len(known_rows), 1)) > 0.95
         return "training rows" if all_known else "some training rows", sentence
 
 
@@ -170,10 +169,10 @@ def _part(X: Any, rows: Any) -> Any:
     return X[rows] if hasattr(X, "shape") else [X[k] for k in rows]
 
 
-def _ends(model: Any, dist: Distribution) -> Array:
+def _ends(model: FittedModel, dist: Distribution) -> Array:
     """Quantiles (n, 4), calibrated if the model is and has rows enough."""
     levels = np.array([0.025, 0.25, 0.75, 0.975])
-    if model.calibration_ is None:
+    if model.calibration is None:
         return dist.quantile(levels)
-    z = model.calibration_.residual(levels)
+    z = model.calibration.residual(levels)
     return from_residuals(z, dist)

@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 
 from tensorlace._types import Array
+from tensorlace.estimators.registry import default_arguments
+from tensorlace.machines.fitted_model import FitRecord
 from tensorlace.report.drawing import sparkline
-from tensorlace.report.reported_rows import Rows, number
+from tensorlace.report.reported_rows import ReportedRows, number
 
 __all__ = ["choices", "code", "data_card", "noise_table", "records", "row_table", "versions"]
 
 _COLUMNS_SHOWN = 5
 
 
-def data_card(rows: Rows, target: str) -> list[dict[str, str]]:
+def data_card(rows: ReportedRows, target: str) -> list[dict[str, str]]:
     """One line per column and one for the target: kind, gaps, range, distribution."""
-    encoding = rows.model._encoding
+    encoding = rows.model.encoding
     lines = []
     histogram: Any
     for d, name in enumerate(rows.names):
@@ -77,7 +79,7 @@ def _value(value: Any) -> str:
 
 
 def records(table: Any) -> list[dict[str, Any]]:
-    """Rows of results, which are a data frame where pandas is installed."""
+    """ReportedRows of results, which are a data frame where pandas is installed."""
     if table is None:
         return []
     return list(table.to_dict("records") if hasattr(table, "to_dict") else table)
@@ -95,9 +97,9 @@ _CHOICES = {
 }
 
 
-def choices(model: Any) -> list[dict[str, Any]]:
+def choices(record: FitRecord) -> list[dict[str, Any]]:
     """For each thing that was left to the data: what was tried, and how well its best did."""
-    tried = records(getattr(model, "search_results_", None))
+    tried = records(record.search_results)
     lines = []
     for key, name in _CHOICES.items():
         best: dict[str, tuple[float, float]] = {}
@@ -127,7 +129,7 @@ def _chosen(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float | np.number) else str(value)
 
 
-def noise_table(model: Any) -> list[dict[str, str]]:
+def noise_table(record: FitRecord) -> list[dict[str, str]]:
     """All kinds of noise that were tried."""
     return [
         {
@@ -139,11 +141,11 @@ def noise_table(model: Any) -> list[dict[str, str]]:
             "rows": str(line.get("rows", "held out")),
             "chosen": "chosen" if line["chosen"] else "",
         }
-        for line in records(getattr(model, "noise_results_", None))
+        for line in records(record.noise_results)
     ]
 
 
-def row_table(rows: Rows, which: Iterable[int], relevance: Array) -> dict[str, Any]:
+def row_table(rows: ReportedRows, which: Iterable[int], relevance: Array) -> dict[str, Any]:
     """Single rows with their predictions and the columns that matter most."""
     columns = np.argsort(-relevance, kind="stable")[:_COLUMNS_SHOWN]
     columns = np.sort(columns)
@@ -166,19 +168,19 @@ def row_table(rows: Rows, which: Iterable[int], relevance: Array) -> dict[str, A
     return {"head": head, "lines": lines}
 
 
-def _cell(rows: Rows, d: int, k: int) -> str:
+def _cell(rows: ReportedRows, d: int, k: int) -> str:
     value = rows.X[k, d]
     if np.isnan(value):
         return "missing"
-    shown = rows.model._encoding.decoded(d, np.array([value]))[0]
+    shown = rows.model.encoding.decoded(d, np.array([value]))[0]
     return "never seen" if shown is None else _value(shown)
 
 
-def code(model: Any) -> str:
+def code(record: FitRecord) -> str:
     """Python that fits such a model, with the arguments that are not the default."""
-    name, default = type(model).__name__, type(model)().get_params(deep=False)
-    params = model.get_params(deep=False).items()
-    given = [f"{k}={v!r}" for k, v in params if repr(v) != repr(default[k])]
+    name, params = record.estimator, record.arguments.items()
+    defaults = default_arguments(name)
+    given = [f"{k}={v!r}" for k, v in params if repr(v) != repr(defaults[k])]
     inside = ", ".join(given) if len(given) < 3 else "".join(f"\n    {g}," for g in given) + "\n"
     return f"from tensorlace import {name}\n\nmodel = {name}({inside})\nmodel.fit(X, y)"
 

@@ -1,6 +1,6 @@
 """A fitted model behind HTTP: the Open Inference Protocol, and ``/predict`` for people.
 
-Imports from: columns, estimators.
+Imports from: columns, machines.
 """
 
 from tensorlace.serve.app import create_app

@@ -26,6 +26,7 @@ from starlette.exceptions import HTTPException
 
 from tensorlace.columns.encoding import LevelCodes
 from tensorlace.errors import TensorlaceError
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel
 from tensorlace.serve.limits import BODY_SECONDS, Limits, error
 from tensorlace.serve.model import OUTPUTS, ServedModel
 from tensorlace.serve.open_inference import (
@@ -66,7 +67,7 @@ class Problem(BaseModel):
 
 
 def create_app(
-    model: Any,
+    model: FittedModel | HoldsModel,
     name: str = "model",
     *,
     target: str | None = None,
@@ -76,8 +77,7 @@ def create_app(
 
     Parameters
     ----------
-    model : TNKMRegressor
-        Fitted.
+    model : TNKMRegressor or FittedModel
     name : str
         Of the model, in ``/v2/models/{name}``.
     target : str, optional

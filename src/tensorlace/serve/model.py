@@ -1,13 +1,13 @@
 """A model that answers requests: table in, four columns out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.errors import InputError
-from tensorlace.estimators.tables import nameless
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
 from tensorlace.serve.values import ColumnValues
 
 __all__ = ["OUTPUTS", "ServedModel"]
@@ -23,32 +23,28 @@ class ServedModel:
     Attributes
     ----------
     name : str
-    estimator : TNKMRegressor
-        Takes columns by position, and one thread: requests run beside each other.
+    model : FittedModel
+        Takes one thread: requests run beside each other.
     values : ColumnValues
     target : str or None
     """
 
     name: str
-    estimator: Any
+    model: FittedModel
     values: ColumnValues
     target: str | None = None
 
     @classmethod
-    def of(cls, model: Any, name: str, target: str | None = None) -> Self:
+    def of(cls, model: FittedModel | HoldsModel, name: str, target: str | None = None) -> Self:
         """From a fitted model, which is left as it is."""
-        plain = nameless(model)
-        plain.n_jobs = 1
-        return cls(name, plain, ColumnValues.of(model), target)
+        fitted = replace(fitted_model(model), threads=1)
+        return cls(name, fitted, ColumnValues.of(fitted), target)
 
     def predict(self, table: Any, coverage: float) -> dict[str, Array]:
         """`OUTPUTS`, each (n,), for a table of `ColumnValues`."""
         with np.errstate(all="ignore"):  # what overflows is refused below, or by the distribution
-            dist = self.estimator.predict_dist(table)
-            if getattr(self.estimator, "calibration_", None) is None:
-                lower, upper = dist.interval(coverage)
-            else:
-                lower, upper = self.estimator.predict_interval(table, coverage)
+            dist = self.model.dist(self.model.encode(table))
+            lower, upper = self.model.interval(dist, coverage)
         out = dict(zip(OUTPUTS, (dist.mean, dist.std, lower, upper), strict=True))
         bad = ~np.all([np.isfinite(x) for x in out.values()], axis=0)
         if bad.any():
@@ -61,10 +57,10 @@ class ServedModel:
     def example(self) -> dict[str, Any]:
         """A row of typical values: medians, and most frequent categories."""
         row: dict[str, Any] = {}
-        background = getattr(self.estimator, "_background", None)
+        rows = self.model.rows
         encoding = self.values.encoding
         for d, (name, kind) in enumerate(zip(self.values.names, self.values.kinds, strict=True)):
-            x = np.zeros(1) if background is None else background.X[:, d]
+            x = np.zeros(1) if rows is None else rows.X[:, d]
             x = x[x >= 0.0] if kind == "category" else x[~np.isnan(x)]
             if not x.size:
                 row[name] = None

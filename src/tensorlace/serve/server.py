@@ -2,11 +2,11 @@
 
 import socket
 from collections.abc import Callable
-from typing import Any
 
 import uvicorn
 
 from tensorlace.errors import SourceError
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel
 from tensorlace.serve.app import create_app
 from tensorlace.serve.protocol import ImpatientProtocol
 
@@ -20,7 +20,7 @@ IDLE_SECONDS = 5
 
 
 def serve(
-    model: Any,
+    model: FittedModel | HoldsModel,
     name: str = "model",
     *,
     host: str = "127.0.0.1",
@@ -34,8 +34,7 @@ def serve(
 
     Parameters
     ----------
-    model : TNKMRegressor
-        Fitted.
+    model : TNKMRegressor or FittedModel
     name : str
         Of the model, in ``/v2/models/{name}``.
     host, port : str, int

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, quoted
 from tensorlace.errors import InputError
-from tensorlace.estimators.tables import column_names
+from tensorlace.machines.fitted_model import FittedModel
 
 __all__ = ["ColumnValues", "nearest"]
 
@@ -31,9 +31,9 @@ class ColumnValues:
     encoding: Encoding
 
     @classmethod
-    def of(cls, model: Any) -> Self:
+    def of(cls, model: FittedModel) -> Self:
         """For a fitted model."""
-        return cls(column_names(model, model.n_features_in_), model._encoding)
+        return cls(model.names, model.encoding)
 
     @property
     def kinds(self) -> list[str]:
@@ -41,7 +41,7 @@ class ColumnValues:
         return [_kind(code) for code in self.encoding.codes]
 
     def table(self, columns: Sequence[Sequence[Any]]) -> npt.NDArray[Any]:
-        """Table (n, D) for `predict_dist` from D columns of n values each.
+        """Table (n, D) for `FittedModel.encode` from D columns of n values each.
 
         Raises
         ------

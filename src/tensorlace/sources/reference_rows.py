@@ -10,15 +10,15 @@ from tensorlace._types import Array
 from tensorlace.sources.sampling import Hashes, hashes, largest_hash
 from tensorlace.sources.table import Chunk, Table
 
-__all__ = ["BACKGROUND_ROWS", "Background", "gather_background"]
+__all__ = ["REFERENCE_ROWS", "ReferenceRows", "gather_reference_rows"]
 
-BACKGROUND_ROWS = 4096
+REFERENCE_ROWS = 4096
 """Most rows that a model keeps for its explanations."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Background:
+class ReferenceRows:
     """Rows of the training table, as numbers.
 
     Attributes
@@ -31,13 +31,13 @@ class Background:
     X: Array
     weight: Array
 
-    def part(self, size: int) -> "Background":
+    def part(self, size: int) -> "ReferenceRows":
         """The first ``size`` rows."""
         weight = self.weight[:size]
-        return Background(self.X[:size], weight / weight.sum())
+        return ReferenceRows(self.X[:size], weight / weight.sum())
 
 
-def gather_background(table: Table, size: int = BACKGROUND_ROWS) -> Background:
+def gather_reference_rows(table: Table, size: int = REFERENCE_ROWS) -> ReferenceRows:
     """At most ``size`` rows: all, or those whose numbers have the smallest hashes.
 
     So they are the same for a table in memory, on disk or on a cluster, and any first few of them
@@ -46,7 +46,7 @@ def gather_background(table: Table, size: int = BACKGROUND_ROWS) -> Background:
     X, weight, key = table.reduce(partial(_choose, size, table.n_rows), _join)
     first = np.argsort(key, kind="stable")[:size]
     total = float(weight[first].sum())
-    return Background(X[first], weight[first] / total)
+    return ReferenceRows(X[first], weight[first] / total)
 
 
 def _choose(size: int, n_rows: int, chunk: Chunk) -> tuple[Array, Array, Hashes]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tensorlace.cli.commands.fit import _rank, look_at, train
+from tensorlace.cli.commands.fit import look_at, parse_rank, train
 from tensorlace.cli.files import find_column, take_target
 from tensorlace.cli.options import Data, Json, Seed
 from tensorlace.cli.output import bar, count, note, number, print_json, say, table
@@ -59,7 +59,7 @@ def compare(
     for split in range(splits):
         order = np.random.default_rng([seed, split]).permutation(len(y))
         test, rest = order[:size], order[size:]
-        how: dict[str, Any] = {"rank": _rank(rank), "time_budget": time_budget}
+        how: dict[str, Any] = {"rank": parse_rank(rank), "time_budget": time_budget}
         which = f"split {split + 1} of {splits}: "
         start = perf_counter()
         dist = train(X.iloc[rest], y[rest], seed=seed, title=which, **how).predict_dist(

@@ -33,11 +33,12 @@ def evaluate(
     tensorlace evaluate houses.tlace test.csv --coverage 0.5 --json
     """
     machine = load(model)
+    fitted = machine.fitted_model()
     name = target or describe(model)["notes"].get("target")
     if not isinstance(name, str):
         raise InputError(f"{model} does not say which column is the target: give --target")
-    frame, y, without = take_target(read_frame(data, text=as_text(machine)), name)
-    X = features(machine, frame)
+    frame, y, without = take_target(read_frame(data, text=as_text(fitted)), name)
+    X = features(fitted, frame)
     with numbered(X.index):
         scores = score(y, machine.predict_dist(X), coverage)
     beyond = int(machine.extrapolated(X).sum())

@@ -8,6 +8,7 @@ import typer
 from tensorlace.cli.options import Model
 from tensorlace.cli.output import count, number, say
 from tensorlace.errors import InputError
+from tensorlace.machines.fitted_model import fitted_model
 from tensorlace.model_file.files import describe, load
 
 __all__ = ["export"]
@@ -36,16 +37,16 @@ def export(
     from tensorlace.export import save_onnx
     from tensorlace.export.inputs import Inputs
 
-    machine = load(model)
+    fitted = fitted_model(load(model))
     path = model.with_suffix(".onnx") if output is None else output
     if path.exists() and path.samefile(model):
         raise InputError(f"{path} is the model itself: choose another name with --output")
     target = describe(model)["notes"].get("target")
-    save_onnx(machine, path, target=None if target is None else str(target))
+    save_onnx(fitted, path, target=None if target is None else str(target))
     size = number(path.stat().st_size / 1024)
-    tensors = Inputs.of(machine).tensors
-    if tensors[0].name == "X" and machine._encoding.plain:
-        takes = f"one input X (rows, {machine.n_features_in_}) in double precision"
+    tensors = Inputs.of(fitted).tensors
+    if tensors[0].name == "X" and fitted.encoding.plain:
+        takes = f"one input X (rows, {fitted.n_columns}) in double precision"
     else:
         takes = f"{count(len(tensors), 'input')} (rows, 1) by the names of the columns"
     say([f"Wrote {path}, {size} KiB: {takes}; mean and std out."])

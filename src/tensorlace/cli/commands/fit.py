@@ -18,7 +18,7 @@ from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.model_file.files import save
 from tensorlace.sources.files import read_frame
 
-__all__ = ["fit", "train"]
+__all__ = ["fit", "look_at", "parse_rank", "train"]
 
 
 def fit(
@@ -83,7 +83,7 @@ def fit(
     look_at(X, kinds)
     start = perf_counter()
     params: dict[str, Any] = {
-        "rank": _rank(rank),
+        "rank": parse_rank(rank),
         "additive": True if rank == "0" else "auto",
         "time_budget": time_budget,
         "columns": kinds or None,
@@ -171,7 +171,8 @@ def _part(values: Any, rows: Any) -> Any:
     return None if values is None else values[rows]
 
 
-def _rank(text: str) -> int | str:
+def parse_rank(text: str) -> int | str:
+    """Number of rank-one terms as given on the command line, or "auto"."""
     if text == "auto" or text.isdecimal():
         return text if text == "auto" else int(text)
     raise typer.BadParameter(f"{text!r} is neither a whole number nor auto", param_hint="--rank")

@@ -6,6 +6,8 @@ from typing import Any
 from tensorlace.cli.options import Json, Model
 from tensorlace.cli.output import count, number, print_json, say, table
 from tensorlace.columns.encoding import LevelCodes
+from tensorlace.machines.ensemble import Ensemble
+from tensorlace.machines.fitted_model import fitted_model
 from tensorlace.model_file.files import describe, load
 
 __all__ = ["inspect"]
@@ -18,13 +20,14 @@ def inspect(model: Model, json: Json = False) -> None:
 
     tensorlace inspect houses.tlace
     """
-    machine, facts = load(model), describe(model)
+    fitted, facts = fitted_model(load(model)), describe(model)
+    record = fitted.record
     about, notes = facts["about"], facts["notes"]
-    columns = [
+    columns: list[dict[str, Any]] = [
         {"name": name, "kind": repr(kind), "levels": _levels(code)}
-        for (name, kind), code in zip(machine.kinds_.items(), machine._encoding.codes, strict=True)
+        for (name, kind), code in zip(fitted.kinds.items(), fitted.encoding.codes, strict=True)
     ]
-    members = list(_members(machine))
+    members = list(_members(fitted.ensemble))
     if json:
         print_json(
             {
@@ -33,9 +36,9 @@ def inspect(model: Model, json: Json = False) -> None:
                 "format": facts["version"],
                 "tensorlace": about["tensorlace"],
                 "bytes": facts["bytes"],
-                "rows": machine.n_rows_,
-                "log_evidence": machine.log_evidence_,
-                "noise_std": machine.noise_precision_**-0.5,
+                "rows": record.n_rows,
+                "log_evidence": record.log_evidence,
+                "noise_std": record.noise_precision**-0.5,
                 "noise": about["noise"],
                 "rows_in_file": about["n_background"],
                 "calibrated": about["calibrated"],
@@ -51,9 +54,9 @@ def inspect(model: Model, json: Json = False) -> None:
         [
             f"{facts['class']}, {size} KiB, format {facts['version']}, "
             f"by tensorlace {about['tensorlace']}",
-            f"fitted to {count(machine.n_rows_, 'row')} and {count(len(columns), 'column')}",
-            f"log evidence {number(machine.log_evidence_)}, noise about "
-            f"±{number(machine.noise_precision_**-0.5)}, {about['noise'].replace('_', ' ')}",
+            f"fitted to {count(record.n_rows, 'row')} and {count(len(columns), 'column')}",
+            f"log evidence {number(record.log_evidence)}, noise about "
+            f"±{number(record.noise_precision**-0.5)}, {about['noise'].replace('_', ' ')}",
             *_seen(about),
             *(f"{key}: {value}" for key, value in notes.items()),
             "",
@@ -93,8 +96,8 @@ def _levels(code: Any) -> int | None:
     return len(code.numbers) if isinstance(code, LevelCodes) else None
 
 
-def _members(model: Any) -> Iterator[dict[str, Any]]:
-    for machine, share in zip(model.machines_, model.weights_, strict=True):
+def _members(ensemble: Ensemble) -> Iterator[dict[str, Any]]:
+    for machine, share in zip(ensemble.machines, ensemble.weights, strict=True):
         cores = machine.fit.cores
         yield {
             "weight": float(share),

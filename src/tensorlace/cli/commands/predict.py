@@ -38,13 +38,11 @@ def predict(
     tensorlace predict houses.tlace new.csv --coverage 0.5 | head
     """
     machine = load(model)
-    X = features(machine, read_frame(data, text=as_text(machine)))
+    fitted = machine.fitted_model()
+    X = features(fitted, read_frame(data, text=as_text(fitted)))
     with numbered(X.index):
         dist = machine.predict_dist(X)
-    if machine.calibration_ is None:
-        lower, upper = dist.interval(coverage)
-    else:
-        lower, upper = machine.predict_interval(X, coverage)
+    lower, upper = fitted.interval(dist, coverage)
     values = (dist.mean, dist.std, lower, upper)
     names = ("mean", "std", "lower", "upper")
     beyond = int(machine.extrapolated(X).sum())

@@ -9,6 +9,7 @@ from tensorlace.cli.files import as_text, features, take_target
 from tensorlace.cli.options import Data, Model
 from tensorlace.cli.output import count, note, number, say, steps
 from tensorlace.errors import SourceError
+from tensorlace.machines.fitted_model import fitted_model
 from tensorlace.model_file.files import describe, load
 from tensorlace.sources.files import read_frame
 
@@ -42,10 +43,10 @@ def report(
     """
     from tensorlace.report import write_report  # takes long to import
 
-    machine, facts = load(model), describe(model)
+    fitted, facts = fitted_model(load(model)), describe(model)
     notes: dict[str, Any] = dict(facts["notes"])
     name = target or notes.pop("target", None)
-    frame, y, without = read_frame(data, text=as_text(machine)), None, 0
+    frame, y, without = read_frame(data, text=as_text(fitted)), None, 0
     if target is not None or (isinstance(name, str) and name in frame.columns):
         frame, y, without = take_target(frame, str(name))
     path = output or model.with_suffix(".html")
@@ -58,7 +59,7 @@ def report(
     with steps("report") as tell:
         try:
             write_report(
-                *(machine, features(machine, frame), y, path),
+                *(fitted, features(fitted, frame), y, path),
                 target=str(name or "y"),
                 title=title,
                 notes=about,

@@ -5,16 +5,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.columns.bases import Basis, Missing, Subset
-from tensorlace.estimators.tables import column_names
+from tensorlace.explain.relevance import relevance_of
+from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import Noise
-from tensorlace.predictive.checks import Check
 
 __all__ = ["Overview", "overview"]
 
@@ -66,49 +66,40 @@ class Overview:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def overview(model: Any) -> Overview:
-    """Collect what `Overview` tells of a fitted estimator."""
-    machines: Sequence[KernelMachine] = model.machines_
-    shares = _shares(model)
+def overview(model: FittedModel) -> Overview:
+    """Collect what `Overview` tells of a fitted model."""
+    machines, record = model.machines, model.record
+    shares = model.shares()
     scale = machines[0].target.scale
-    noise = float(model.noise_precision_) ** -0.5
+    noise = float(record.noise_precision) ** -0.5
     determined = float(np.average([m.fit.determined for m in machines], weights=shares))
     sizes = [sum(V.size for V in m.fit.cores) for m in machines]
     pruned = sum(m.n_pruned for m in machines)
     count = f"{sum(sizes):,} weights" + (f", {pruned:,} more were switched off" if pruned else "")
     facts = [
-        ("rows", f"{model.n_rows_:,}"),
-        ("log evidence", f"{model.log_evidence_:.1f}"),
+        ("rows", f"{record.n_rows:,}"),
+        ("log evidence", f"{record.log_evidence:.1f}"),
         ("noise std", f"{noise:.4g} in units of y ({(noise / scale) ** 2:.1%} of its variance)"),
-        ("noise", _noise(model.noise_)),
+        ("noise", _noise(model.noise)),
         ("effective parameters", f"{determined:.1f} of {np.average(sizes, weights=shares):.0f}"),
         ("size", count),
-        ("steps", f"{model.n_iter_}"),
+        ("steps", f"{record.n_iter}"),
         *_unseen(model),
     ]
     if len(machines) == 1:
         facts = [*_structure(model, machines[0]), *facts]
-    tried = getattr(model, "search_results_", None)
+    tried = record.search_results
     if tried is not None:
         facts.insert(0, ("chosen from", _plural(len(tried), "candidate")))
-    names = column_names(model, model.n_features_in_)
-    order = np.argsort(-model.relevance_, kind="stable")
+    names, relevance = model.names, relevance_of(model)
+    order = np.argsort(-relevance, kind="stable")
     return Overview(
-        f"{type(model).__name__}: {_plural(len(machines), 'member')}, "
-        f"{_plural(len(names), 'column')}",
+        f"{record.estimator}: {_plural(len(machines), 'member')}, {_plural(len(names), 'column')}",
         tuple(facts),
         _members(machines, shares) if len(machines) > 1 else (),
-        tuple((names[d], float(model.relevance_[d])) for d in order),
-        tuple(_remarks(model, machines)),
+        tuple((names[d], float(relevance[d])) for d in order),
+        tuple(_remarks(model)),
     )
-
-
-def _shares(model: Any) -> Array:
-    """How much each member counts on average over training rows (M,)."""
-    rows = model._background
-    if rows is None:
-        return np.asarray(model.weights_)
-    return np.asarray(model._ensemble.shares(rows.X) @ rows.weight)
 
 
 def _noise(noise: Noise) -> str:
@@ -119,25 +110,24 @@ def _noise(noise: Noise) -> str:
     return f"{tails}, {where}"
 
 
-def _unseen(model: Any) -> Iterable[tuple[str, str]]:
+def _unseen(model: FittedModel) -> Iterable[tuple[str, str]]:
     """How intervals did on rows held out, and whether they were calibrated since."""
-    seen = getattr(model, "check_", None)
-    if isinstance(seen, Check):
+    seen = model.record.check
+    if seen is not None:
         held = dict(zip(seen.levels, seen.coverage, strict=True))[0.95]
         rows = f"{seen.n_rows:,.0f} rows held or left out"
         yield "95 % intervals", f"held {held:.1%} of {rows}"
-    table = getattr(model, "calibration_", None)
-    if table is not None:
-        yield "calibrated", f"on {table.n_rows:,.0f} rows of their own"
+    if model.calibration is not None:
+        yield "calibrated", f"on {model.calibration.n_rows:,.0f} rows of their own"
 
 
-def _structure(model: Any, machine: KernelMachine) -> list[tuple[str, str]]:
-    columns = machine.columns
-    rank, asked = len(machine.fit.cores[0]), model.rank
+def _structure(model: FittedModel, machine: KernelMachine) -> list[tuple[str, str]]:
+    columns, arguments = machine.columns, model.record.arguments
+    rank, asked = len(machine.fit.cores[0]), arguments.get("rank")
     fewer = f", of {asked} asked for" if isinstance(asked, int) and asked != rank else ""
-    groups = model.prior_groups
+    groups = arguments.get("prior_groups", "auto")
     if groups == "auto":
-        tried = getattr(model, "search_results_", None)
+        tried = model.record.search_results
         if tried is not None:  # those with weight come first
             chosen = tried[0] if isinstance(tried, list) else tried.iloc[0]
             groups = chosen["prior_groups"]
@@ -178,19 +168,20 @@ def _members(machines: Sequence[KernelMachine], shares: Array) -> tuple[tuple[st
     return (head, *rows)
 
 
-def _remarks(model: Any, machines: Sequence[KernelMachine]) -> Iterable[str]:
+def _remarks(model: FittedModel) -> Iterable[str]:
+    machines, record = model.machines, model.record
     fits = [m.fit for m in machines]
-    worst = max(f.gradient for f in fits)
-    if worst > model.tol and getattr(model, "search_results_", None) is None:
+    worst, tol = max(f.gradient for f in fits), record.arguments.get("tol", np.inf)
+    if worst > tol and record.search_results is None:
         yield (
-            f"The MAP was not reached: relative gradient {worst:.1e}, tol={model.tol:g}. Raise "
+            f"The MAP was not reached: relative gradient {worst:.1e}, tol={tol:g}. Raise "
             f"max_sweeps or tol."
         )
     if min(f.rcond for f in fits) < np.finfo(float).eps:
         yield "Normal equations are singular to working precision: give fewer basis functions."
-    if model.n_dropped_:
-        yield f"{model.n_dropped_} posterior directions were cut off and count as certain."
-    noise = float(model.noise_precision_) ** -0.5 / machines[0].target.scale
+    if record.n_dropped:
+        yield f"{record.n_dropped} posterior directions were cut off and count as certain."
+    noise = float(record.noise_precision) ** -0.5 / machines[0].target.scale
     if noise > 0.99 and machines[0].target.scale > 0:
         yield "The columns say next to nothing about y: the model predicts its average."
     growing = {
@@ -206,9 +197,8 @@ def _remarks(model: Any, machines: Sequence[KernelMachine]) -> Iterable[str]:
             "Columns were rotated: relevance and effects are averages over combinations of values "
             "that training rows may not have had."
         )
-    check = getattr(model, "check_", None)
-    if check is not None and str(check) and getattr(check, "contradicted", True):
-        yield str(check)
+    if record.check is not None and str(record.check) and record.check.contradicted:
+        yield str(record.check)
 
 
 def _bars(shares: Sequence[tuple[str, float]]) -> list[str]:
