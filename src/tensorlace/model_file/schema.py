@@ -105,7 +105,7 @@ CHOSEN: dict[str, Any] = {
     "best_params_": dict[str, Any],
     "best_score_": float,
 }
-"""More of them, where one model was chosen by cross-validation."""
+"""Values of a choice by cross-validation and their types."""
 
 INNER = "best_estimator_"
 """The estimator inside of a cross-validated one."""
@@ -134,7 +134,7 @@ def known_classes() -> dict[str, type]:
 
 def attributes(estimator: str) -> dict[str, Any]:
     """Values that a file has of a fitted estimator of a class, and their types."""
-    return ATTRIBUTES if estimator == "TNKMRegressor" else {**ATTRIBUTES, **CHOSEN}
+    return ATTRIBUTES if estimator == "TNKMRegressor" else CHOSEN
 
 
 def check_state(estimator: str, state: Mapping[str, Any]) -> None:
@@ -148,7 +148,7 @@ def check_state(estimator: str, state: Mapping[str, Any]) -> None:
     for name, hint in attributes(estimator).items():
         if name in state and not conforms(state[name], hint):
             raise ModelFileError(f"{name} is of the wrong type: {type(state[name])}")
-    for what, fits in _facts(state):
+    for what, fits in (_facts if estimator == "TNKMRegressor" else _choice_facts)(state):
         if not fits:
             raise ModelFileError(f"{what} does not fit the rest of the model: the file is wrong")
 
@@ -186,8 +186,11 @@ def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         k = found.z.size
         yield "calibration_", found.z.shape == found.below.shape == found.upto.shape == (k,)
         yield "calibration_", k > 0 and found.n_rows > 0.0
-    if "best_index_" in state:
-        yield "best_index_", 0 <= state["best_index_"] < len(state["cv_results_"].get("params", ()))
+
+
+def _choice_facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What must hold for every choice by cross-validation."""
+    yield "best_index_", 0 <= state["best_index_"] < len(state["cv_results_"].get("params", ()))
 
 
 def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str, Any]]:
