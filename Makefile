@@ -2,40 +2,42 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+LAB := $(BIN)/python -m tensorlace_lab
+LOCK := $(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --no-emit-package tensorlace pyproject.toml
 export SCIPY_ARRAY_API = 1
 
-.PHONY: help setup demo test lint docs bench quality paper tables lock clean
+.PHONY: help setup demo test lint docs bench quality tables pages lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 # Environments for the demo, the tests and the benchmarks, each from a lock with hashes.
-$(VENV)/.demo: requirements/demo.txt pyproject.toml
+$(VENV)/.demo: requirements/demo.txt pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@echo "setting up: installing locked requirements for the demo ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/demo.txt
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e lab
 	@touch $@
 
-$(VENV)/.test: requirements/test.txt pyproject.toml
+$(VENV)/.test: requirements/test.txt pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@echo "setting up: installing locked requirements for the tests ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/test.txt
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e lab
 	@touch $@ $(VENV)/.demo
 
-$(VENV)/.bench: requirements/bench.txt pyproject.toml
+$(VENV)/.bench: requirements/bench.txt pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@echo "setting up: installing locked requirements for the benchmarks ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/bench.txt
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . -e lab
 	@touch $@ $(VENV)/.test $(VENV)/.demo
 
 setup: $(VENV)/.test ## Make .venv with everything that work on the code needs
 
 demo: $(VENV)/.demo ## Fit two data sets, print a table, save a figure in out/
-	$(BIN)/python -m tensorlace.demo
+	$(BIN)/tensorlace demo
 
 test: $(VENV)/.test lint ## Lint and run the whole suite
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile --durations=8
@@ -50,23 +52,23 @@ docs: $(VENV)/.test ## Build the documentation into out/docs; a warning is an er
 	$(BIN)/python -m sphinx -W --keep-going -q docs out/docs
 	@echo "open out/docs/index.html"
 
-bench: $(VENV)/.bench ## Measure; results go to results/bench/, the page to docs/benchmarks.md
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.bench ## Measure seconds and memory (an hour), then write the pages
+	$(LAB) sweep first_fit scaling predict peers airline gram passes pages
 
-quality: $(VENV)/.bench ## The default on the paper's nine sets (hours); goes on where it was stopped
-	$(BIN)/python -m benchmarks quality
+quality: $(VENV)/.bench ## The default on the paper's nine sets (hours), then the pages
+	$(LAB) quality pages
 
-paper: $(VENV)/.bench ## Page of the paper's experiments from results/, and docs/uci.md
-	$(BIN)/tensorlace reproduce page --markdown docs/uci.md
+tables: $(VENV)/.bench ## The default on Friedman's functions and flights, then the pages
+	$(LAB) tables pages
 
-tables: $(VENV)/.bench ## The default on Friedman's functions and flights; goes on where it was stopped
-	$(BIN)/python -m benchmarks tables
+pages: $(VENV)/.test ## All pages of results, from lab/results/
+	$(LAB) pages
 
-lock: ## Renew requirements/*.txt from pyproject.toml
+lock: ## Renew requirements/*.txt from pyproject.toml and lab/pyproject.toml
 	$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q uv
-	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra plots --extra build pyproject.toml -o requirements/demo.txt
-	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra test --extra docs --extra build pyproject.toml -o requirements/test.txt
-	$(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --extra test --extra docs --extra build --extra bench pyproject.toml -o requirements/bench.txt
+	$(LOCK) --extra test --extra docs --extra build -o requirements/test.txt
+	$(LOCK) --extra plots --extra cli --extra build -c requirements/test.txt -o requirements/demo.txt
+	$(LOCK) --extra test --extra docs --extra build lab/pyproject.toml --extra bench -o requirements/bench.txt
 
 clean: ## Remove what was built
-	rm -rf $(VENV) out docs/examples docs/sg_execution_times.rst .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) out docs/examples docs/sg_execution_times.rst .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

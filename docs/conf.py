@@ -41,6 +41,7 @@ myst_heading_anchors = 3
 
 autodoc_typehints = "none"  # types are in the text of the docstrings
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["lightgbm", "ngboost"]  # peers that the documentation runs without
 autosummary_generate = True
 numpydoc_show_class_members = False
 

@@ -8,11 +8,11 @@ from http.server import HTTPServer, SimpleHTTPRequestHandler
 
 import numpy as np
 import pytest
+
+from tensorlace.errors import InputError, SourceError
 from tensorlace_lab import datasets
 from tensorlace_lab.datasets import UCI, Origin, UciSet, load_uci
-
 from tests.helpers.data import DIRECTORY, requires_data, uci
-from tensorlace.errors import InputError, SourceError
 
 TABLE = np.array([[1.5, -2.0, 0.1], [3.0, 4e-3, 1 / 3], [5.0, 6.0, 0.7]])
 ROWS = "\n".join(" ".join(map(repr, map(float, row))) for row in TABLE)

@@ -8,6 +8,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
 from tensorlace_lab.systems.paper import mean_field_btn as mf
 from tensorlace_lab.systems.paper import tngpr
 from tensorlace_lab.systems.paper.btnkm import Factor, second_moments
@@ -306,6 +307,7 @@ class TestNeural:
 
     def test_jacobian_and_precisions(self, rng):
         from jax.flatten_util import ravel_pytree
+
         from tensorlace_lab.systems.paper.laplace_bnn import jacobian, precisions
         from tensorlace_lab.systems.parts.descent import initial_layers, network
 
@@ -326,6 +328,7 @@ class TestNeural:
 
     def test_root_of_a_product(self, rng):
         import jax
+
         from tensorlace_lab.systems.paper.gwi import trace_root
 
         B = rng.standard_normal((4, 4))
@@ -336,6 +339,7 @@ class TestNeural:
 
     def test_structured_bound_is_the_mean_field_bound(self, rng):
         import jax.numpy as jnp
+
         from tensorlace_lab.systems.paper.structured_btn import (
             _cp,
             negative_bound,
@@ -377,6 +381,7 @@ class TestNeural:
 
     def test_alpha_energy(self, rng):
         import jax
+
         from tensorlace_lab.systems.paper.alpha_dropout import Energy, _dropped
         from tensorlace_lab.systems.parts.descent import initial_layers
 

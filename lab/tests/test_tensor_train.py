@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
-from tensorlace_lab.systems.paper.tensor_train import TTRegressor, _evidence
-from tensorlace_lab.systems.parts import tt_network as tensor_train
 
 from tensorlace import metrics
 from tensorlace.columns.bases import UnitPolynomial
 from tensorlace.linalg.symmetric import eigen
+from tensorlace_lab.systems.paper.tensor_train import TTRegressor, _evidence
+from tensorlace_lab.systems.parts import tt_network as tensor_train
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ import pytest
 import tensorlace
 from tensorlace.cli import files, output, rivals
 from tensorlace.cli.app import run
+from tensorlace.cli.commands import compare, demo
 from tensorlace.cli.commands.compare import judge
 from tensorlace.cli.schema import schema_of
 from tensorlace.cli.scores import score, verdict
@@ -348,7 +349,9 @@ def test_the_bar_follows_a_single_fit(capsys):
 
 
 def test_a_model_that_chooses_itself_and_comparison(tl, monkeypatch):
-    monkeypatch.setattr("tensorlace.cli.rivals.find_spec", lambda name: None)
+    pair = ("exact GP", "BayesianRidge")
+    few = {name: rival for name, rival in rivals.rivals(1000).items() if name in pair}
+    monkeypatch.setattr(compare, "rivals", lambda rows: few)
     content = valid(
         "fit", tl("fit", "data.csv", "-t", "price", "--time-budget", "0.1", "--json").json
     )
@@ -372,8 +375,8 @@ def test_comparison_in_words(tl, monkeypatch):
     def broken(*args):
         raise RuntimeError("out of\nluck")
 
-    few = {"BayesianRidge": rivals._bayesian_ridge, "other": broken}
-    monkeypatch.setattr("tensorlace.cli.commands.compare.rivals", lambda rows: few)
+    few = {"BayesianRidge": rivals.rivals(10)["BayesianRidge"], "other": broken}
+    monkeypatch.setattr(compare, "rivals", lambda rows: few)
     result = tl("compare", "data.csv", "-t", "price", "--rank", "1", "--splits", "1")
     assert result.code == 0
     assert "other failed: RuntimeError: out of luck" in result.err
@@ -709,11 +712,36 @@ def test_schemas_are_schemas(tl):
         assert schema["additionalProperties"] is False
 
 
-def test_demo(tl, monkeypatch):
-    monkeypatch.setattr("tensorlace.cli.demo_run.main", lambda: print("shown"))
-    assert tl("demo").out == "shown\n"
+def test_demo(tl, folder, monkeypatch):
+    monkeypatch.setattr(demo, "cubic_splits", lambda: iter([demo.cubic(0)]))
+    monkeypatch.setattr(demo, "diabetes_splits", lambda: iter([demo.cubic(1)]))
+    monkeypatch.setattr(demo, "diabetes_models", demo.cubic_models)
+    shown = tl("demo").out
+    assert [line.split()[0] for line in shown.splitlines() if "  " in line].count("exact") == 2
+    assert shown.endswith("figure with predictive bands: out/demo.png\n")
+    assert (folder / "out" / "demo.png").read_bytes()[:4] == b"\x89PNG"
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "pip install 'tensorlace[plots]'" in tl("demo").error
+
+
+def test_without_the_laboratory(tl, monkeypatch):
+    for name in [n for n in sys.modules if n.partition(".")[0] == "tensorlace_lab"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tensorlace_lab", None)
+    for words in (["reproduce", "cubic"], ["demo"], ["compare", "data.csv", "-t", "price"]):
+        result = tl(*words)
+        assert result.code == 1
+        assert "pip install 'tensorlace[lab]'" in result.error
+        assert "\n" not in result.error.strip()
+    with pytest.raises(ModuleNotFoundError, match="pip install"):
+        from tensorlace.baselines import ExactGP  # noqa: F401
+
+
+def test_reproduce_is_the_command_of_the_laboratory(tl, monkeypatch):
+    seen = []
+    monkeypatch.setattr("tensorlace_lab.__main__.main", lambda words: seen.append(words) or 1)
+    assert tl("reproduce", "uci", "--quick").code == 1
+    assert seen == [["uci", "--quick"]]
 
 
 def test_without_the_extra():

@@ -112,6 +112,19 @@ def test_commands_of_the_guide_run(tmp_path, monkeypatch):
     assert list(pd.read_csv("out.csv").columns[-4:]) == ["mean", "std", "lower", "upper"]
 
 
+@pytest.mark.parametrize(
+    "page", [*pages(), ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=page_name
+)
+def test_links_between_pages_lead_somewhere(page):
+    made = ("docs/examples/", "docs/api/generated/")  # by the build
+    for target in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" in target:
+            continue
+        path = (ROOT if target.startswith("/") else page.parent) / target.lstrip("/")
+        inside = page_name(path.resolve())
+        assert path.exists() or inside.startswith(made), f"{page_name(page)}: {target}"
+
+
 def test_requirements_name_no_host():
     for path in (ROOT / "requirements").glob("*.txt"):
         text = path.read_text()

@@ -23,10 +23,10 @@ from tensorlace import (
 )
 from tensorlace.columns.bases import Subset
 from tensorlace.estimators.regressor_cv import TNKMRegressorCV
-from tensorlace.export import graph as graphs
-from tensorlace.export import onnx_inputs, save_onnx, to_onnx
+from tensorlace.export import onnx_inputs, save_onnx, to_onnx, translation
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Root
 from tensorlace.machines.noise import Noise
+from tensorlace.portable import Builder, Input
 from tests.helpers.models import with_ensemble
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -116,23 +116,6 @@ def test_indicator(missing):
     check(model, np.concatenate([X, [[9.0, 1.0, 0.5], [np.nan, 0.0, np.nan]]]))
 
 
-@pytest.mark.parametrize("degree", [0, 1, 2, 3])
-def test_splines_of_any_degree_at_their_knots(degree):
-    from tensorlace.columns.bases import BSpline
-    from tensorlace.export.bases import features
-
-    basis = BSpline(7, degree=degree)
-    u = np.concatenate([basis._knots(), np.linspace(-0.1, 1.1, 50)])
-    g = graphs.Graph(["u"])
-    phi = features(g, basis, "u")
-    proto = g.model(
-        [graphs.Tensor("u", float, (1,))], {graphs.Tensor("phi", float, (7,)): phi}, {}, ""
-    )
-    live = onnxruntime.InferenceSession(proto.SerializeToString())
-    (got,) = live.run(None, {"u": u[:, None]})
-    np.testing.assert_allclose(got.T, basis.phi(u), rtol=0, atol=4e-16)
-
-
 POSTERIORS = {
     "ggn": Root,
     "full": Root,
@@ -173,6 +156,23 @@ def test_more_weights_than_rows(additive):
     X, y = table(n=20)
     model = TNKMRegressor(rank=4, n_basis=6, additive=additive, random_state=0).fit(X, y)
     assert isinstance(model.machines_[0].fit.posterior, LowRank)
+    check(model, around(X))
+
+
+@ignore_curvature
+@pytest.mark.parametrize("additive", [False, True])
+@pytest.mark.parametrize("curvature", ["ggn", "last", "block", "diag"])
+def test_tensor_train(curvature, additive):
+    X, y = table()
+    model = TNKMRegressor(
+        rank=3,
+        n_basis=3,
+        network="tt",
+        curvature=curvature,
+        additive=additive,
+        random_state=0,
+        max_sweeps=20,
+    ).fit(X, y)
     check(model, around(X))
 
 
@@ -219,19 +219,19 @@ def test_units_far_from_one(unit):
 
 
 @pytest.mark.parametrize("number", [1e-50, -1e-200, 1 + 1e-9, 1 - 1e-12, 0.0, 1.0, 3.0])
-@pytest.mark.parametrize("kind", ["Add", "Sub", "Mul", "Div"])
+@pytest.mark.parametrize("kind", ["add", "sub", "mul", "div"])
 def test_numbers_that_a_runtime_takes_for_neutral(kind, number):
-    if kind == "Div" and number == 0.0:
+    if kind == "div" and number == 0.0:
         number = 2.0
-    g = graphs.Graph(["x", "y"])
-    tensor, result = graphs.Tensor("x", float, (1,)), g.op(kind, "x", number)
-    proto = g.model([tensor], {graphs.Tensor("y", float, (1,)): result}, {}, "")
+    g = Builder()
+    x = g.column(g.input(Input("x", 1)), 0)
+    proto = translation.onnx_model(g.build({"y": g.apply(kind, x, number)}), {}, "")
     live = onnxruntime.InferenceSession(proto.SerializeToString())
-    x = np.array([[1.0], [1e-50], [-3e-200]])
-    want = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}[kind](
-        x, number
+    rows = np.array([1.0, 1e-50, -3e-200])
+    want = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[kind](
+        rows, number
     )
-    assert live.run(None, {"x": x})[0].tolist() == want.tolist()
+    assert live.run(None, {"x": rows[:, None]})[0].tolist() == want.tolist()
 
 
 def test_many_knots():
@@ -438,7 +438,7 @@ def test_refused(monkeypatch, tmp_path):
         to_onnx([])
     with pytest.raises(ModelFileError, match="cannot be written: No such file"):
         save_onnx(model, tmp_path / "nowhere" / "model.onnx")
-    monkeypatch.setattr(graphs, "_LARGEST", 100)
+    monkeypatch.setattr(translation, "LARGEST", 100)
     with pytest.raises(SizeError, match=r"constants of the graph take .*n_members"):
         to_onnx(model)
     monkeypatch.undo()

@@ -15,10 +15,7 @@ ENGINE = Path(tensorlace.report.__file__).parent / "assets" / "engine.js"
 _CALL = """
 const model = tensorlace.load(input.model);
 return input.rows.map((row) => {
-  const x = row.map((v) => (v === null ? NaN : v));
-  const found = tensorlace.predict(model, x);
-  found.outside = tensorlace.outside(model, x).some(Boolean);
-  return found;
+  return tensorlace.predict(model, row.map((v) => (v === null ? NaN : v)));
 });
 """
 

@@ -46,6 +46,8 @@ def test_posteriors(javascript, curvature, n_rows):
         {"rotate": True},
         {"additive": True, "rotate": True, "prior_groups": "column_order"},
         {"n_members": 3},
+        {"network": "tt"},
+        {"network": "tt", "rank": 3, "additive": True, "curvature": "block"},
         {"basis": "indicator", "n_basis": 3},
         {"prior_precision": 0.0, "rank": 1},
         {"columns": {0: Categorical()}},
@@ -92,7 +94,8 @@ def test_pruned_model(javascript):
         [np.arange(2 * 9).reshape(2, 9)[:, which].ravel() + 18 * d for d in (0, 1)]
     )
     posterior = replace(machine.fit.posterior, W=machine.fit.posterior.W[kept])
-    fitted = replace(machine.fit, cores=cores, gamma=gamma, posterior=posterior)
+    network = machine.fit.network.with_cores(cores)
+    fitted = replace(machine.fit, network=network, gamma=gamma, posterior=posterior)
     machine = replace(machine, columns=replace(machine.columns, columns=columns), fit=fitted)
     model = with_ensemble(model, machines=(machine,))
     agree(javascript, model, np.column_stack([ROWS[:, 0], ROWS[:, 1]]))

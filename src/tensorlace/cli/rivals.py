@@ -1,23 +1,32 @@
 """Other regressors with predictive distributions, to compare with on the user's own table."""
 
 from collections.abc import Callable
-from importlib.util import find_spec
+from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-from sklearn.linear_model import BayesianRidge
 
 from tensorlace._types import Array
-from tensorlace.predictive.distributions import Distribution, Normal, Samples
+from tensorlace.baselines import laboratory
+from tensorlace.errors import InputError
+from tensorlace.predictive.distributions import Distribution
 
-__all__ = ["Rival", "numbers", "rivals"]
+__all__ = ["EXACT_GP", "Rival", "from_laboratory", "numbers", "rivals"]
 
 Rival = Callable[[Array, Array, Array, int], Distribution]
 """From training rows (N, D), targets (N,), test rows (n, D) and a seed to n distributions."""
 
-_LEVELS = (np.arange(19) + 0.5) / 19
+EXACT_GP = {"length_scale": 3.0, "length_scale_bounds": (0.1, 1e4), "noise": 0.5}
+"""Where the search of the Gaussian process starts, for standardised data."""
+
+
+def from_laboratory(module: str) -> ModuleType:
+    """A module of the laboratory, for a command; without it the command cannot be done."""
+    try:
+        return laboratory(module)
+    except ModuleNotFoundError as error:
+        raise InputError(str(error)) from error
 
 
 def numbers(train: Any, test: Any) -> tuple[Array, Array]:
@@ -53,38 +62,25 @@ def numbers(train: Any, test: Any) -> tuple[Array, Array]:
 
 def rivals(gp_rows: int) -> dict[str, Rival]:
     """Those that can be run here, by name; the Gaussian process sees at most ``gp_rows`` rows."""
-
-    def exact_gp(X: Array, y: Array, T: Array, seed: int) -> Distribution:
-        rows = np.random.default_rng(seed).permutation(len(y))[:gp_rows]
-        kernel = ConstantKernel(1.0) * RBF(np.full(X.shape[1], 3.0), (0.1, 1e4))
-        gp = GaussianProcessRegressor(kernel + WhiteKernel(0.5), normalize_y=True)
-        mean, std = gp.fit(X[rows], y[rows]).predict(T, return_std=True)
-        return Normal(mean, std, 0.0)
-
-    out: dict[str, Rival] = {"exact GP": exact_gp, "BayesianRidge": _bayesian_ridge}
-    if find_spec("ngboost"):
-        out["NGBoost"] = _ngboost
-    if find_spec("lightgbm"):
-        out["LightGBM quantiles"] = _lightgbm
-    return out
-
-
-def _bayesian_ridge(X: Array, y: Array, T: Array, _seed: int) -> Distribution:
-    mean, std = BayesianRidge().fit(X, y).predict(T, return_std=True)
-    return Normal(mean, std, 0.0)
+    few = {"hyper_rows": gp_rows, "exact_rows": gp_rows}
+    settings: dict[str, tuple[str, dict[str, Any]]] = {
+        "exact GP": ("scikit-learn GP", {**EXACT_GP, **few}),
+        "BayesianRidge": ("BayesianRidge", {}),
+        "NGBoost": ("NGBoost", {}),
+        "LightGBM quantiles": ("LightGBM quantiles", {}),
+    }
+    systems, found = from_laboratory("systems").SYSTEMS, dict[str, Rival]()
+    for name, (system, how) in settings.items():
+        try:
+            cls = systems[system]
+        except ModuleNotFoundError:  # the library that it is of is not installed
+            continue
+        found[name] = partial(_predicted, cls, how)
+    return found
 
 
-def _ngboost(X: Array, y: Array, T: Array, seed: int) -> Distribution:
-    from ngboost import NGBRegressor
-
-    found = NGBRegressor(verbose=False, random_state=seed).fit(X, y).pred_dist(T)
-    return Normal(found.params["loc"], 0.0, found.params["scale"])
-
-
-def _lightgbm(X: Array, y: Array, T: Array, seed: int) -> Distribution:
-    """One model per quantile; sorted, since they may cross."""
-    from lightgbm import LGBMRegressor
-
-    how: dict[str, Any] = {"objective": "quantile", "n_estimators": 100, "verbose": -1, "n_jobs": 1}
-    models = (LGBMRegressor(alpha=q, random_state=seed, **how) for q in _LEVELS)
-    return Samples(np.sort([m.fit(X, y).predict(T) for m in models], axis=0))
+def _predicted(
+    cls: Any, settings: dict[str, Any], X: Array, y: Array, T: Array, seed: int
+) -> Distribution:
+    found: Distribution = cls(**settings, random_state=seed).fit(X, y).predict_dist(T)
+    return found

@@ -13,6 +13,7 @@ from tensorlace.columns.summaries import ColumnSummary, summarise_table
 from tensorlace.columns.warps import Codes, Cyclic, Warp
 from tensorlace.errors import InputError
 from tensorlace.kinds import Categorical, Kind, Numeric, Periodic
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Column", "Columns", "columns_from_summaries", "fit_columns"]
 
@@ -69,6 +70,30 @@ class Column:
         phi[:, novel] = self.basis.typical()[:, None]
         return phi
 
+    def portable(self, g: Builder, x: Value) -> tuple[Value, Value | None]:
+        """Features (I, n) of raw values (n,) as a graph, and a mask (n,) of novel ones, if any."""
+        u = self._portable_variable(g, x)
+        novel = self.basis.portable_novel(g, u)
+        if novel is None:
+            return self.basis.portable(g, u), None
+        phi = self.basis.portable(g, g.where(novel, 0.0, u))
+        return g.where(novel, self.basis.typical()[:, None], phi), novel
+
+    def portable_outside(self, g: Builder, x: Value) -> Value | None:
+        """`outside` as a graph: a mask (n,), or None if nothing ever is."""
+        novel = self.basis.portable_novel(g, self._portable_variable(g, x))
+        beyond = self.warp.portable_outside(g, x)
+        if novel is None or beyond is None:
+            return beyond if novel is None else novel
+        return beyond | novel
+
+    def _portable_variable(self, g: Builder, x: Value) -> Value:
+        u = self.warp.portable(g, x)
+        if self.warp.interval and self.basis.interval is not None:
+            low, high = self.basis.interval
+            u = u * (high - low) + low
+        return u if isinstance(self.warp, Codes) else g.where(g.isnan(x), np.nan, u)
+
     def outside(self, x: Array) -> Mask:
         """Tell which raw values (n,) lie beyond what was seen in training, missing ones included.
 
@@ -110,6 +135,23 @@ class Columns:
         for d, column in enumerate(self.columns):
             beyond[:, d] = column.outside(X[:, d])
         return beyond
+
+    def portable(self, g: Builder, x: Sequence[Value]) -> list[tuple[Value, Value | None]]:
+        """`Column.portable` of each column, from the columns (n,) of a table."""
+        x = self._portable_inputs(g, x)
+        return [column.portable(g, values) for column, values in zip(self.columns, x, strict=True)]
+
+    def portable_outside(self, g: Builder, x: Sequence[Value]) -> Value:
+        """Whether a row of the table has a value beyond what its column saw in training, (n,)."""
+        x = self._portable_inputs(g, x)
+        masks = [column.portable_outside(g, v) for column, v in zip(self.columns, x, strict=True)]
+        some = g.expand(0.0, x[0]) > 0.0
+        for mask in masks:
+            some = some if mask is None else some | mask
+        return some
+
+    def _portable_inputs(self, g: Builder, x: Sequence[Value]) -> Sequence[Value]:
+        return x if self.rotation is None else self.rotation.portable(g, x)
 
     def inputs(self, X: Array) -> Array:
         """What the warps take: ``X`` (N, D), checked, and rotated if there is a rotation."""

@@ -21,6 +21,7 @@ from tensorlace.kinds import (
     infer_kind,
     is_missing,
 )
+from tensorlace.portable import Builder, Value
 
 __all__ = ["DayCodes", "Encoding", "LevelCodes", "NumberCodes", "RawColumn", "quoted"]
 
@@ -32,6 +33,9 @@ FEW_LEVELS = 10
 
 _DAY = np.timedelta64(1, "D")
 _EPOCH = np.datetime64(0, "D")
+
+_GAP = -2.0
+"""Number of the empty text, while it is looked up."""
 
 
 @final
@@ -187,6 +191,34 @@ class LevelCodes:
             )
         return out
 
+    @property
+    def text(self) -> bool:
+        """Whether all categories are text."""
+        return bool(self.numbers) and all(isinstance(v, str) for v in self.numbers)
+
+    def portable(self, g: Builder, x: Value) -> Value:
+        """Look each value up: ``x`` is text where all categories are, else numbers.
+
+        Missing is NaN, or the empty text where that is no category. A value that is refused in
+        Python becomes infinite.
+        """
+        if self.text:
+            gap = {} if "" in self.numbers else {"": _GAP}
+            code = g.label(x, dict(self.numbers) | gap, -1.0)
+            missing = g.equal(code, _GAP)
+        else:
+            values = np.array([float(v) for v in self.numbers])
+            order = np.argsort(values)
+            codes = np.array([float(k) for k in self.numbers.values()])[order]
+            missing, code = g.isnan(x), g.expand(-1.0, x)
+            if values.size:
+                place = g.locate(values[order], x)
+                known = g.equal(g.lookup(values[order], place), x)
+                code = g.where(known, g.lookup(codes, place), -1.0)
+        if not self.open:
+            code = g.where(g.equal(code, -1.0), np.inf, code)
+        return g.where(missing, np.nan, code)
+
     def _number(self, value: Any) -> float:
         return np.nan if is_missing(value) else float(self.numbers.get(value, -1))
 
@@ -219,6 +251,10 @@ class NumberCodes:
         """Read the values."""
         return _numbers(self.name, values)
 
+    def portable(self, g: Builder, x: Value) -> Value:
+        """Numbers as they are."""
+        return x
+
 
 @final
 @dataclass(frozen=True)
@@ -231,6 +267,10 @@ class DayCodes:
     def __call__(self, values: npt.NDArray[Any]) -> Array:
         """Count days."""
         return np.asarray((_dates(self.name, values) - self.origin) / _DAY, dtype=np.float64)
+
+    def portable(self, g: Builder, x: Value) -> Value:
+        """Count on from days since 1970-01-01 UTC."""
+        return x - float((self.origin - _EPOCH) / _DAY)
 
 
 Code = NumberCodes | LevelCodes | DayCodes

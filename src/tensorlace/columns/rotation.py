@@ -3,6 +3,7 @@
 A product of functions of correlated columns is a poor guess at a function of their differences.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace._types import Array
+from tensorlace.portable import Builder, Value
 from tensorlace.sources.table import Chunk
 
 __all__ = ["Rotation", "Scatter"]
@@ -104,3 +106,10 @@ class Rotation:
         """Components and other columns, (N, K' + others)."""
         components = (X[:, self.which] - self.mean) @ self.matrix
         return np.concatenate([components, X[:, self.others]], axis=1)
+
+    def portable(self, g: Builder, x: Sequence[Value]) -> list[Value]:
+        """The rotation as a graph: columns (n,), before and after."""
+        centred = g.stack([x[d] for d in self.which]) - self.mean[:, None]
+        components = self.matrix.T @ centred
+        rotated = [g.row(components, k) for k in range(self.n_components)]
+        return rotated + [x[d] for d in self.others]

@@ -15,6 +15,7 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.errors import InputError
+from tensorlace.portable import Builder, Value
 from tensorlace.sources.reduction import tree_reduce
 
 __all__ = [
@@ -65,6 +66,12 @@ class Frame:
     def forward(self, x: Array) -> Array:
         """``t = (x - low) / 2^e``; a value too far away for a float becomes infinite."""
         return _times_power(x, -self.exponent) - math.ldexp(self.low, -self.exponent)
+
+    def portable(self, g: Builder, x: Value) -> Value:
+        """`forward` as a graph."""
+        k = -self.exponent
+        scaled = (x * 2.0 ** (k // 2)) * 2.0 ** (k - k // 2)
+        return scaled - math.ldexp(self.low, k)
 
     def backward(self, t: Array) -> Array:
         """``x = low + 2^e t``, the inverse of :meth:`forward`."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tensorlace._types import Array, Mask
 from tensorlace.columns.summaries import EXACT_VALUES, ColumnSummary, Frame, summarise_column
 from tensorlace.errors import InputError
+from tensorlace.portable import Builder, Value
 
 __all__ = [
     "Codes",
@@ -51,6 +52,26 @@ class Warp(ABC):
     def outside(self, x: Array) -> Mask:
         """Tell which raw values (n,) lie beyond what was seen in training."""
 
+    def portable(self, g: Builder, x: Value) -> Value:
+        """The map as a graph: raw values (n,) give the variable (n,).
+
+        Raises
+        ------
+        InputError
+            Unless the warp has a portable form.
+        """
+        raise InputError(_no_portable_form(self, "portable"))
+
+    def portable_outside(self, g: Builder, x: Value) -> Value | None:
+        """`outside` as a graph: a mask (n,), or None if nothing ever is.
+
+        Raises
+        ------
+        InputError
+            Unless the warp has a portable form.
+        """
+        raise InputError(_no_portable_form(self, "portable_outside"))
+
 
 @dataclass(frozen=True, eq=False)
 class _Framed(Warp):
@@ -58,6 +79,11 @@ class _Framed(Warp):
 
     @final
     def outside(self, x: Array) -> Mask:
+        """Beyond the smallest or largest training value."""
+        return (x < self.frame.low) | (x > self.frame.high)
+
+    @final
+    def portable_outside(self, g: Builder, x: Value) -> Value:
         """Beyond the smallest or largest training value."""
         return (x < self.frame.low) | (x > self.frame.high)
 
@@ -96,6 +122,10 @@ class Standardise(_Framed):
         """``(x - location) / scale``."""
         return (self.frame.forward(x) - self.offset) / self.spread
 
+    def portable(self, g: Builder, x: Value) -> Value:
+        """``(x - location) / scale``."""
+        return (self.frame.portable(g, x) - self.offset) / self.spread
+
     def inverse(self, u: Array) -> Array:
         """``location + scale * u``, for ``u`` of any shape."""
         return self.frame.backward(self.offset + self.spread * u)
@@ -118,6 +148,12 @@ class MinMax(_Framed):
         if self.frame.width == 0.0:
             return np.full(x.shape, 0.5)
         return self.frame.forward(x) / self.frame.width
+
+    def portable(self, g: Builder, x: Value) -> Value:
+        """``(x - low) / (high - low)``."""
+        if self.frame.width == 0.0:
+            return g.expand(0.5, x)
+        return self.frame.portable(g, x) / self.frame.width
 
 
 @final
@@ -168,6 +204,23 @@ class Quantile(_Framed):
         t += self.heights.take(knot)
         return np.minimum(t, 1.0, out=t)
 
+    def portable(self, g: Builder, x: Value) -> Value:
+        """Interpolate between the knots."""
+        return self.portable_at(g, self.frame.portable(g, x))
+
+    def portable_at(self, g: Builder, t: Value) -> Value:
+        """`at` as a graph; slopes are left to be computed from the knots, once."""
+        knots, heights, K = g.constant(self.knots), g.constant(self.heights), self.knots.size
+        slopes: Value = g.constant(np.zeros(1))
+        if K > 1:
+            rise = g.slice(heights, 1, K) - g.slice(heights, 0, K - 1)
+            slope = rise / (g.slice(knots, 1, K) - g.slice(knots, 0, K - 1))
+            slopes = g.concat([g.where(g.isinf(slope), 0.0, slope), slopes])
+        t = g.clip(t, float(self.knots[0]), float(self.knots[-1]))
+        knot = g.locate(knots, t)
+        rise = (t - g.lookup(knots, knot)) * g.lookup(slopes, knot)
+        return g.minimum(rise + g.lookup(heights, knot), 1.0)
+
     @cached_property
     def cells(self) -> tuple[npt.NDArray[np.intp], Array, Array]:
         """Last knot up to the start of each of many equal cells of [0, 1), next knots, slopes.
@@ -215,6 +268,13 @@ class Mixed(_Framed):
         t = self.frame.forward(x)
         return 0.5 * (t / self.frame.width) + 0.5 * self.quantile.at(t)
 
+    def portable(self, g: Builder, x: Value) -> Value:
+        """Average both halves."""
+        if self.frame.width == 0.0:
+            return g.expand(0.5, x)
+        t = self.frame.portable(g, x)
+        return 0.5 * (t / self.frame.width) + 0.5 * self.quantile.portable_at(g, t)
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -253,6 +313,19 @@ class Codes(Warp):
         """Not among the training values."""
         return self(x) < 0.0
 
+    def portable(self, g: Builder, x: Value) -> Value:
+        """Look each value up."""
+        gap = float(self.values.size) if self.missing else -1.0
+        if not self.values.size:
+            return g.where(g.isnan(x), gap, -1.0)
+        place = g.locate(self.values, x)
+        known = g.equal(g.lookup(self.values, place), x)
+        return g.where(g.isnan(x), gap, g.where(known, place, -1.0))
+
+    def portable_outside(self, g: Builder, x: Value) -> Value:
+        """Not among the training values."""
+        return self.portable(g, x) < 0.0
+
 
 @final
 @dataclass(frozen=True)
@@ -274,6 +347,14 @@ class Cyclic(Warp):
         """``(x mod period) / period``."""
         return np.mod(x, self.period) / self.period
 
+    def portable(self, g: Builder, x: Value) -> Value:
+        """``(x mod period) / period``."""
+        rest = g.fmod(x, self.period)  # has the sign of x
+        return g.where(rest < 0.0, rest + self.period, rest) / self.period
+
+    def portable_outside(self, g: Builder, x: Value) -> None:
+        """Nowhere."""
+
     def outside(self, x: Array) -> Mask:
         """Nowhere: a circle has no ends."""
         return np.zeros(x.shape, dtype=np.bool_)
@@ -294,6 +375,18 @@ class Identity(_Framed):
     def __call__(self, x: Array) -> Array:
         """Return a copy."""
         return x.copy()
+
+    def portable(self, g: Builder, x: Value) -> Value:
+        """The column as it is."""
+        return x
+
+
+def _no_portable_form(warp: Warp, method: str) -> str:
+    name = type(warp).__name__
+    return (
+        f"the warp {name} has no portable form, which exports and pages need: give {name} a "
+        f"method {method}(g, x)"
+    )
 
 
 def _seen(s: ColumnSummary) -> ColumnSummary:

@@ -8,17 +8,16 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, NumberCodes, RawColumn
+from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, RawColumn
 from tensorlace.columns.raw import raw_columns
 from tensorlace.errors import InputError
-from tensorlace.export.graph import Graph, Tensor
-from tensorlace.export.warps import level_codes
 from tensorlace.kinds import is_missing
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.portable import Builder, Input, Value
 
 __all__ = ["Inputs", "onnx_inputs"]
 
-_EPOCH, _DAY = np.datetime64(0, "D"), np.timedelta64(1, "D")
+_EPOCH = np.datetime64(0, "D")
 
 
 @final
@@ -53,18 +52,20 @@ class Inputs:
         return cls(names, encoding)
 
     @property
-    def tensors(self) -> list[Tensor]:
-        """Declared inputs."""
+    def tensors(self) -> list[Input]:
+        """Inputs of the graph."""
         if self.encoding.plain:
-            return [Tensor("X", float, (len(self.names),))]
+            return [Input("X", len(self.names))]
         codes = zip(self.names, self.encoding.codes, strict=True)
-        return [Tensor(name, str if _is_text(code) else float, (1,)) for name, code in codes]
+        return [Input(name, 1, "text" if _is_text(code) else "number") for name, code in codes]
 
-    def columns(self, g: Graph) -> list[str]:
-        """The numbers of `Encoding` (n, 1), one column after the other."""
+    def columns(self, g: Builder) -> list[Value]:
+        """The numbers of `Encoding` (n,), one column after the other."""
+        tables = [g.input(source) for source in self.tensors]
         if self.encoding.plain:
-            return [g.columns("X", [d]) for d in range(len(self.names))]
-        return [_encoded(g, *pair) for pair in zip(self.names, self.encoding.codes, strict=True)]
+            return [g.column(tables[0], d) for d in range(len(self.names))]
+        codes = zip(self.encoding.codes, tables, strict=True)
+        return [g.column(code.portable(g, x), 0) for code, x in codes]
 
     def describe(self) -> list[dict[str, Any]]:
         """One entry per column, for the metadata."""
@@ -117,33 +118,7 @@ def _all(code: LevelCodes, kind: type) -> bool:
 
 
 def _is_text(code: Any) -> bool:
-    return isinstance(code, LevelCodes) and bool(code.numbers) and _all(code, str)
-
-
-def _encoded(g: Graph, name: str, code: Any) -> str:
-    if isinstance(code, NumberCodes):
-        return name
-    if isinstance(code, DayCodes):
-        return g.op("Sub", name, float((code.origin - _EPOCH) / _DAY))
-    assert isinstance(code, LevelCodes)
-    if not _is_text(code):
-        number = level_codes(g, np.array([float(v) for v in code.numbers]), name)
-        missing = g.op("IsNaN", name)
-    else:
-        known = dict(code.numbers) | ({} if "" in code.numbers else {"": -2})
-        found = g.op(
-            "LabelEncoder",
-            name,
-            domain="ai.onnx.ml",
-            keys_strings=list(known),
-            values_int64s=list(known.values()),
-            default_int64=-1,
-        )
-        number = g.as_number(found)
-        missing = g.op("Equal", number, -2.0)
-    if not code.open:  # Python refuses the row, and so does the graph what is infinite
-        number = g.op("Where", g.op("Equal", number, -1.0), np.inf, number)
-    return g.op("Where", missing, np.nan, number)
+    return isinstance(code, LevelCodes) and code.text
 
 
 def _fed(code: Any, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,11 @@ import numpy as np
 
 from tensorlace._atomic import write_atomically
 from tensorlace.errors import InputError, ModelFileError
-from tensorlace.export.graph import Graph, Tensor, Value
 from tensorlace.export.inputs import Inputs
-from tensorlace.export.machines import moments, response
-from tensorlace.machines.ensemble import SHARPNESS, Ensemble
+from tensorlace.export.translation import onnx_model
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
-from tensorlace.machines.noise import LARGEST_LOG, Noise, scales
+from tensorlace.machines.portable_ensemble import portable_mixture
+from tensorlace.portable import Builder
 
 __all__ = ["OUTPUTS", "save_onnx", "to_onnx"]
 
@@ -84,23 +82,21 @@ def to_onnx(model: FittedModel | HoldsModel, *, target: str | None = None) -> An
     from importlib.metadata import version
 
     inputs = Inputs.of(fitted)
-    tensors = inputs.tensors
-    taken = [tensor.name for tensor in tensors]
-    prefix = ""
-    while any(prefix + name in taken for name in OUTPUTS):
-        prefix += "predicted_"
-    names = [prefix + name for name in OUTPUTS]
-    g = Graph([*taken, *names])
+    g = Builder()
     columns = inputs.columns(g)
-    results = _results(g, fitted.ensemble, columns)
+    moments = portable_mixture(g, fitted.ensemble, columns).moments(g)
+    infinite = g.sum(g.number(g.isinf(g.stack(columns)))) > 0.0
+    prefix = ""
+    while any(prefix + name in inputs.names for name in OUTPUTS):
+        prefix += "predicted_"
+    outputs = {prefix + name: g.where(infinite, np.nan, moments[name]) for name in OUTPUTS}
     about = {
         "tensorlace.version": version("tensorlace"),
         "tensorlace.columns": json.dumps(inputs.describe(), ensure_ascii=False),
     }
     if target is not None:
         about["tensorlace.target"] = target
-    outputs = {Tensor(n, float): x for n, x in zip(names, results, strict=True)}
-    return g.model(tensors, outputs, about, about["tensorlace.version"])
+    return onnx_model(g.build(outputs), about, about["tensorlace.version"])
 
 
 def save_onnx(
@@ -112,60 +108,3 @@ def save_onnx(
         write_atomically(Path(os.path.realpath(path)), data)
     except OSError as error:
         raise ModelFileError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-def _results(g: Graph, ensemble: Ensemble, columns: Sequence[str]) -> list[str]:
-    """`OUTPUTS`, each (n,).
-
-    All is in units of the target of the first member until the end, so that no square overflows.
-    """
-    counting = [(m, w) for m, w in zip(ensemble.machines, ensemble.weights, strict=True) if w > 0.0]
-    first = counting[0][0].target
-    means, epistemic, noises = [], [], []
-    for machine, _ in counting:
-        f, variance = moments(g, machine, columns)
-        unit = machine.target.scale / first.scale
-        shift = (machine.target.location - first.location) / first.scale
-        means.append(g.affine(f, unit, shift))
-        epistemic.append(g.op("Mul", variance, unit * unit))
-        noises.append((machine.noise_std * unit) ** 2)
-    mu, e2 = g.side_by_side(means), g.side_by_side(epistemic)  # (n, M)
-    a2, weights = np.array([noises]), np.array([[w for _, w in counting]])
-    noise = ensemble.noise
-    shares, stds = scales(noise.degrees)
-    tails = float(shares @ stds**2)  # by how much the variance of Student's t is larger
-    larger = (noise.shrink * noise.factor) ** 2 * tails
-    w: Value
-    aleatoric2: Value
-    if ensemble.sharp and len(counting) > 1:  # see `ensemble.blend`
-        log_std = g.op("Mul", g.op("Log", g.op("Add", e2, a2)), -0.5 * SHARPNESS)
-        w = g.op("Softmax", g.op("Add", log_std, np.log(weights)), axis=1)
-        aleatoric2 = g.op("MatMul", w, larger * a2.T)
-    else:
-        w = weights / weights.sum()
-        aleatoric2 = larger * (w @ a2.T)
-    mean = g.row_sum(g.op("Mul", mu, w))
-    away = g.op("Sub", mu, mean)
-    spread = g.row_sum(g.op("Mul", g.op("Mul", away, away), w))
-    own = g.row_sum(g.op("Mul", e2, w))
-    epistemic2 = g.op("Add", spread, g.op("Mul", own, noise.shrink**2))
-    if noise.strength > 0.0:
-        aleatoric2 = g.op("Mul", g.op("Exp", _log_variance(g, noise, columns)), aleatoric2)
-    total2 = g.op("Add", epistemic2, aleatoric2)
-    roots = [g.op("Mul", g.op("Sqrt", x), first.scale) for x in (total2, epistemic2, aleatoric2)]
-    middle = g.affine(mean, first.scale, first.location)
-    infinite = g.as_number(g.op("IsInf", g.side_by_side(columns)))
-    refused = g.op("Greater", g.row_sum(infinite), 0.0)
-    # the noise may be one number so far: the mask gives it a value for each row
-    out = [g.op("Where", refused, np.nan, x) for x in (middle, *roots)]
-    return [g.op("Squeeze", x, np.array([1])) for x in out]
-
-
-def _log_variance(g: Graph, noise: Noise, columns: Sequence[str]) -> str:
-    """`Noise.log_variance` (n, 1)."""
-    parts = [
-        g.affine(response(g, m, columns), m.target.scale, m.target.location) for m in noise.machines
-    ]
-    h = g.op("Sum", *parts)
-    centred = g.affine(h, noise.strength / len(parts), -noise.strength * noise.level)
-    return g.op("Clip", centred, -LARGEST_LOG, LARGEST_LOG)

@@ -60,7 +60,7 @@ DENSE_STEP_SIZE = 3000
 
 MATRIX_FREE_ROWS = 5_000
 """Rows from which ``solver="auto"`` takes Gauss-Newton without its matrix. With 8,000 rows or more
-that ends lower in a fraction of the time (`results/bench/passes.json`); with fewer, a dense
+that ends lower in a fraction of the time (`lab/results/passes`); with fewer, a dense
 step is cheap and where it ends is as often the better place."""
 
 GROW_FROM_ROWS = 50_000

@@ -12,6 +12,7 @@ from typing import Self, final
 import numpy as np
 
 from tensorlace._types import Array
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Blocks", "Diagonal", "LowRank", "Posterior", "Root"]
 
@@ -43,6 +44,10 @@ class Posterior(ABC):
     @abstractmethod
     def quad(self, G: Array) -> Array:
         """``g_nᵀ Σ g_n`` (n,) for the columns of ``G`` (P, n)."""
+
+    @abstractmethod
+    def portable(self, g: Builder, G: Value) -> Value:
+        """`quad` as a graph: ``G`` (P, n) gives variances (n,)."""
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
@@ -90,6 +95,11 @@ class Root(Posterior):
         """``‖Wᵀ g‖²`` per column of ``G`` (P, n)."""
         T = self.W.T @ G
         return np.einsum("kn,kn->n", T, T)
+
+    def portable(self, g: Builder, G: Value) -> Value:
+        """``‖Wᵀ g‖²``."""
+        T = g.constant(self.W).T @ G
+        return g.sum(T * T)
 
     def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
         """``W ξ``."""
@@ -151,6 +161,16 @@ class LowRank(Posterior):
         inside, outside = self._split(self._column(G) * G)
         return self.c @ inside**2 + np.einsum("pn,pn->n", outside, outside)
 
+    def portable(self, g: Builder, G: Value) -> Value:
+        """Squared parts inside and outside the span."""
+        scaled = G * self.scale[:, None]
+        if not self.c.size:
+            return g.sum(scaled * scaled)
+        U = g.constant(self.U)
+        inside = U.T @ scaled
+        outside = scaled - U @ inside
+        return self.c @ (inside * inside) + g.sum(outside * outside)
+
     def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
         """Shrink a prior draw inside the span."""
         inside, outside = self._split(rng.standard_normal((len(self.scale), n_samples)))
@@ -196,6 +216,18 @@ class Blocks(Posterior):
         parts = [p.quad(x) for p, x in zip(self.parts, self._cut(G), strict=True)]
         return np.sum(parts, axis=0)
 
+    def portable(self, g: Builder, G: Value) -> Value:
+        """Sum of the parts' variances."""
+        variance, start = None, 0
+        for part in self.parts:
+            if not part.n_weights:
+                continue
+            own = part.portable(g, g.slice(G, start, start + part.n_weights))
+            variance = own if variance is None else variance + own
+            start += part.n_weights
+        assert variance is not None
+        return variance
+
     def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
         """Independent draws, stacked."""
         return np.concatenate([p.sample(rng, n_samples) for p in self.parts])
@@ -236,6 +268,10 @@ class Diagonal(Posterior):
         """Weighted sum of squares."""
         out: Array = self.variance @ G**2
         return out
+
+    def portable(self, g: Builder, G: Value) -> Value:
+        """Weighted sum of squares."""
+        return self.variance @ (G * G)
 
     def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
         """Independent draws."""

@@ -45,7 +45,7 @@ class Ensemble:
 
     def mean(self, X: Array, threads: int = 1) -> Array:
         """Predictive mean (n,)."""
-        if not self.plain:
+        if not self.plain or not all(m.fit.likelihood.squared for m in self.machines):
             return self.dist(X, threads).mean
         means = (machine.mean(X, threads, self.engine) for machine in self.machines)
         return np.asarray(sum(w * mean for w, mean in zip(self.weights, means, strict=True)))

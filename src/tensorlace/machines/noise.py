@@ -16,6 +16,8 @@ from scipy.special import gammainc, gammaincinv
 
 from tensorlace._types import Array
 from tensorlace.machines.machine import KernelMachine
+from tensorlace.machines.portable_machine import portable_response
+from tensorlace.portable import Builder, Value
 from tensorlace.predictive.distributions import Distribution, Mixture
 
 __all__ = ["GAUSSIAN", "KINDS", "Noise", "scales", "with_noise"]
@@ -108,6 +110,18 @@ class Noise:
             return np.zeros(len(X))
         h = np.mean([machine.mean(X, threads) for machine in self.machines], axis=0)
         return np.clip(self.strength * (h - self.level), -LARGEST_LOG, LARGEST_LOG)
+
+    def portable(self, g: Builder, x: Sequence[Value]) -> Value | None:
+        """`log_variance` (n,) as a graph, from columns (n,); None if it is zero everywhere."""
+        if self.strength == 0.0:
+            return None
+        total: Value | None = None
+        for machine in self.machines:
+            f = portable_response(g, machine, x) * machine.target.scale + machine.target.location
+            total = f if total is None else total + f
+        assert total is not None
+        h = (total / len(self.machines) - self.level) * self.strength
+        return g.clip(h, -LARGEST_LOG, LARGEST_LOG)
 
 
 GAUSSIAN = Noise()

@@ -1,6 +1,6 @@
 """The tensor network and its arithmetic on a block of rows.
 
-Imports from: columns.
+Imports from: portable, columns.
 """
 
 __all__: list[str] = []

@@ -23,6 +23,8 @@ from tensorlace.networks.network import (
     Phi,
     Surroundings,
 )
+from tensorlace.networks.portable import PortableNetwork
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Additive"]
 
@@ -118,6 +120,13 @@ class Additive(Network):
         """Its weights."""
         n = phi[0].shape[1]
         return [np.repeat(a.T, n, axis=1) for a in self.column_weights(self.cores)]
+
+    def portable(self, g: Builder, phi: Sequence[Value], which: Sequence[int]) -> PortableNetwork:
+        """The features of all columns are the Jacobian."""
+        features = g.concat(phi)
+        ones = g.expand(1.0, g.slice(phi[0], 0, 1))
+        response = self.weights[0] @ features
+        return PortableNetwork(response, [ones] * len(phi), features if which else None)
 
     def averaged(self, phi: list[Array], weight: Array, p: int, own: Array) -> Averaged:
         """Other columns at their average features."""

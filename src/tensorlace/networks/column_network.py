@@ -19,6 +19,8 @@ from tensorlace.networks.network import (
     Surroundings,
     design,
 )
+from tensorlace.networks.portable import PortableNetwork, portable_design
+from tensorlace.portable import Builder, Value
 
 __all__ = ["ColumnNetwork"]
 
@@ -47,6 +49,12 @@ class ColumnNetwork(Network):
     def environments(self, phi: Phi) -> list[Array]:
         """Environments (K_d, n) of all cores."""
 
+    @abstractmethod
+    def portable_environments(
+        self, g: Builder, factors: Sequence[Value]
+    ) -> tuple[Value, Sequence[Value]]:
+        """Response (n,) and environments (K_d, n) from the factors ``V^(d) φ_d`` (K_d, n)."""
+
     @property
     def core_per_column(self) -> bool:
         """By definition."""
@@ -62,6 +70,12 @@ class ColumnNetwork(Network):
         Z = self.environments(phi)
         wanted = range(len(self.cores)) if which is None else which
         return np.concatenate([design(Z[d], phi[d]) for d in wanted])
+
+    def portable(self, g: Builder, phi: Sequence[Value], which: Sequence[int]) -> PortableNetwork:
+        """All follows from how factors make up the response and the environments."""
+        f, Z = self.portable_environments(g, [V @ p for V, p in zip(self.cores, phi, strict=True)])
+        designs = [portable_design(g, Z[d], phi[d]) for d in which]
+        return PortableNetwork(f, Z, g.concat(designs) if designs else None)
 
     def column_environments(self, phi: Phi) -> list[Array]:
         """Environments of the cores."""

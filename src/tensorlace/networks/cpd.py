@@ -7,6 +7,7 @@ left (suffix), never by division, so a factor that is exactly zero harms nobody.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Self, final
 
 import numpy as np
@@ -27,6 +28,7 @@ from tensorlace.networks.network import (
     pull,
     to_vector,
 )
+from tensorlace.portable import Builder, Value
 
 __all__ = ["CPD", "balance", "environments", "factors", "initialise", "jacobian", "predict"]
 
@@ -311,6 +313,18 @@ class CPD(ColumnNetwork):
     def environments(self, phi: Phi) -> list[Array]:
         """See `environments` of this module."""
         return environments(factors(self.cores, phi))
+
+    def portable_environments(
+        self, g: Builder, factors: Sequence[Value]
+    ) -> tuple[Value, Sequence[Value]]:
+        """Products of all factors but one, by prefixes and suffixes."""
+        before = list(accumulate(factors, Value.__mul__))
+        after = list(accumulate(reversed(factors), Value.__mul__))[::-1]
+        response = g.sum(before[-1])
+        if len(factors) == 1:
+            return response, [g.expand(1.0, factors[0])]
+        inner = [before[d - 1] * after[d + 1] for d in range(1, len(factors) - 1)]
+        return response, [after[1], *inner, before[-2]]
 
     def local(self, phi: Phi, kept: Any = None) -> Local:
         """Environments are kept."""

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from tensorlace._types import Array, Mask
 from tensorlace.columns.bases.basis import Basis
 from tensorlace.networks.engine import Engine
+from tensorlace.networks.portable import PortableNetwork
+from tensorlace.portable import Builder, Value
 
 __all__ = [
     "Averaged",
@@ -338,6 +340,13 @@ class Network(ABC):
         """Rows and columns of each core that `restricted` keeps."""
 
     # other forms
+
+    @abstractmethod
+    def portable(self, g: Builder, phi: Sequence[Value], which: Sequence[int]) -> PortableNetwork:
+        """Response, environments and Jacobian of the cores ``which`` as a graph.
+
+        ``phi`` are the features of all columns, D values (I_d, n).
+        """
 
     def products(self) -> tuple[Cores, Array | None] | None:
         """Cores of a sum of products and weights of a sum of functions, if it is just that."""

@@ -20,6 +20,8 @@ from tensorlace.networks.network import (
     Phi,
     Surroundings,
 )
+from tensorlace.networks.portable import PortableNetwork
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Sum"]
 
@@ -173,6 +175,22 @@ class Sum(Network):
             own = [w[b - h : b] for w, b, h in zip(weights, stop, height, strict=True)]
             new.append(part.with_extra_functions(own))
         return Sum(tuple(new))
+
+    def portable(self, g: Builder, phi: Sequence[Value], which: Sequence[int]) -> PortableNetwork:
+        """Those of all parts that have weights; environments one below another."""
+        parts, first = [], 0
+        for part in self.parts:
+            mine = [d - first for d in which if first <= d < first + len(part.cores)]
+            first += len(part.cores)
+            if part.n_weights:
+                parts.append(part.portable(g, phi, mine))
+        f = parts[0].response
+        for found in parts[1:]:
+            f = f + found.response
+        columns = zip(*(found.column_environments for found in parts), strict=True)
+        Z = [g.concat(column) for column in columns]
+        designs = [p.jacobian for p in parts if p.jacobian is not None]
+        return PortableNetwork(f, Z, g.concat(designs) if designs else None)
 
     def local(self, phi: Phi, kept: Any = None) -> Local:
         """Of all parts."""

@@ -28,6 +28,8 @@ from tensorlace.networks.network import (
     pull,
     to_vector,
 )
+from tensorlace.networks.portable import portable_design
+from tensorlace.portable import ROWS, Builder, Value
 
 __all__ = ["TensorTrain"]
 
@@ -165,6 +167,25 @@ class TensorTrain(ColumnNetwork):
         for m in M[:0:-1]:
             right.append(_next_right(m, right[-1]))
         return left, right[::-1]
+
+    def portable_environments(
+        self, g: Builder, factors: Sequence[Value]
+    ) -> tuple[Value, Sequence[Value]]:
+        """Chains of matrices from the left and from the right."""
+        ranks = list(pairwise(self.ranks))
+        M = [g.reshape(F, (r, s, ROWS)) for F, (r, s) in zip(factors, ranks, strict=True)]
+        left = [g.reshape(M[0], (ranks[0][1], ROWS))]
+        for m, (r, _) in zip(M[1:], ranks[1:], strict=True):
+            left.append(g.sum(g.reshape(left[-1], (r, 1, ROWS)) * m))
+        response = g.row(left[-1], 0)
+        if len(M) == 1:
+            return response, [g.expand(1.0, factors[0])]
+        right = [g.reshape(M[-1], (ranks[-1][0], ROWS))]
+        for m, (_, s) in zip(M[-2:0:-1], ranks[-2:0:-1], strict=True):
+            right.append(g.sum(m * g.reshape(right[-1], (1, s, ROWS)), axis=1))
+        inner = zip(left[:-2], right[-2::-1], strict=True)
+        # an environment is made like a design matrix: all products of two sets of numbers
+        return response, [right[-1], *(portable_design(g, a, b) for a, b in inner), left[-2]]
 
     def response(self, phi: Phi) -> Array:
         """From the first column to the last, O(n·D·I·r²).

@@ -51,7 +51,7 @@ class Distribution(ABC):
     @property
     def _w(self) -> Array:
         """Weights, shape (M, 1) or (M, n)."""
-        return self.weights[:, None] if self.weights.ndim == 1 else self.weights
+        return _by_row(self.weights)
 
     @property
     def mean(self) -> Array:
@@ -193,7 +193,9 @@ class Mixture(Distribution):
             raise InputError(f"need Normals or Mixtures of equal length, got {kinds}, {w.shape}")
         mu, e, a = (np.concatenate([getattr(d, k) for d in ds]) for k in Distribution.__slots__[:3])
         by_row = w.ndim == 2 or any(d.weights.ndim == 2 for d in ds)
-        parts = [v * (d._w if by_row else d.weights) for v, d in zip(w, ds, strict=True)]
+        parts = [
+            v * (_by_row(d.weights) if by_row else d.weights) for v, d in zip(w, ds, strict=True)
+        ]
         if by_row:
             parts = [
                 np.broadcast_to(part, d.means.shape) for part, d in zip(parts, ds, strict=True)
@@ -255,6 +257,11 @@ def _crps(y: Array, w: Array, mu: Array, s: Array) -> Array:
     for m in range(1, len(w)):
         crps -= w[m] * sum(w[:m] * _mean_abs(mu[m] - mu[:m], np.hypot(s[m], s[:m])))
     return crps
+
+
+def _by_row(weights: Array) -> Array:
+    """Weights (M,) or (M, n) as (M, 1) or (M, n)."""
+    return weights[:, None] if weights.ndim == 1 else weights
 
 
 def _solve(q: Array, w: Array, mu: Array, s: Array) -> Array:

@@ -1,6 +1,6 @@
 """One self-contained HTML page about a fitted model, with a live what-if panel.
 
-Imports from: linalg, predictive, kinds, sources, metrics, columns, laplace, machines, explain,
+Imports from: linalg, predictive, kinds, portable, sources, metrics, columns, machines, explain,
 estimators, compact, displays.
 """
 

@@ -1,35 +1,31 @@
 """A fitted model as JSON that the page's JavaScript can compute with, to the last digits.
 
-What takes a network to its prediction is written down as plain data: warps, bases, cores, the
-posterior. Arrays are kept apart, each content once, as base64 of the smallest numbers that hold
-them exactly: whole numbers for the columns of a compact model (see
-`tensorlace.compact.posterior_directions`), single precision, or double.
+What takes rows to their predictive distributions is the portable graph of the model. Constants are
+kept apart, each content once, as base64 of the smallest numbers that hold them exactly: whole
+numbers for the columns of a compact model (see `tensorlace.compact.posterior_directions`), single
+precision, or double.
 """
 
 import base64
-import hashlib
 import math
-from typing import Any, final
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tensorlace._types import Array
-from tensorlace.columns import bases, warps
-from tensorlace.columns.bases.basis import Basis
-from tensorlace.columns.columns import Column
-from tensorlace.columns.warps import Warp
 from tensorlace.compact.posterior_directions import exponents_of, widths_of
-from tensorlace.errors import InputError
-from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
-from tensorlace.machines.ensemble import SHARPNESS
+from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
-from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import LARGEST_LOG, scales
+from tensorlace.machines.portable_ensemble import portable_mixture
+from tensorlace.portable import Builder, Graph, Input, Node
 
-__all__ = ["LEVELS", "embed"]
+__all__ = ["LEVELS", "embed", "graph_as_json"]
 
 LEVELS = (0.025, 0.25, 0.5, 0.75, 0.975)
 """Quantiles that the panel shows: the median, and the ends of a 50 % and a 95 % band."""
+
+_SMALL = 8
+"""Numbers of a constant that is written as a list."""
 
 
 def embed(model: FittedModel | HoldsModel) -> dict[str, Any]:
@@ -46,33 +42,27 @@ def embed(model: FittedModel | HoldsModel) -> dict[str, Any]:
     >>> X = np.random.default_rng(0).uniform(size=(50, 2))
     >>> model = TNKMRegressor(rank=1, n_basis=3, random_state=0).fit(X, X.sum(axis=1))
     >>> embedded = embed(model)
-    >>> [len(embedded["members"]), embedded["noise"]["shrink"], embedded["arrays"][0]["type"]]
-    [1, 1.0, 'f8']
+    >>> sorted(embedded), sorted(embedded["graph"])
+    (['graph', 'levels', 'residuals'], ['arrays', 'nodes', 'outputs'])
     """
-    fitted, store = fitted_model(model), _Store()
-    ensemble, noise = fitted.ensemble, fitted.noise
-    shares, stds = scales(noise.degrees)
+    fitted = fitted_model(model)
     return {
-        "members": [
-            {**_machine(machine, store), "weight": float(weight)}
-            for machine, weight in zip(ensemble.machines, ensemble.weights, strict=True)
-        ],
-        "sharpness": SHARPNESS if ensemble.sharp and len(ensemble.machines) > 1 else 0.0,
-        "noise": {
-            "trivial": bool(noise.trivial),
-            "factor": noise.factor,
-            "shrink": noise.shrink,
-            "shares": shares.tolist(),
-            "stds": stds.tolist(),
-            "strength": noise.strength,
-            "level": noise.level,
-            "largest": LARGEST_LOG,
-            "machines": [_network(m, store) for m in noise.machines] if noise.strength else [],
-        },
+        "graph": graph_as_json(_graph(fitted.ensemble)),
         "residuals": _residuals(fitted.calibration),
         "levels": list(LEVELS),
-        "arrays": store.arrays,
     }
+
+
+def _graph(ensemble: Ensemble) -> Graph:
+    """From encoded rows ``X`` (n, D) to all that the panel shows of them but quantiles."""
+    known = [m.columns for m in ensemble.machines if m.columns.rotation is None]
+    columns = known[0] if known else ensemble.machines[0].columns  # as in `extrapolated`
+    g = Builder()
+    X = g.input(Input("X", columns.n_columns))
+    x = [g.column(X, d) for d in range(columns.n_columns)]
+    mixture = portable_mixture(g, ensemble, x)
+    outside = g.number(columns.portable_outside(g, x))
+    return g.build({**mixture.moments(g), **mixture.normals(g), "outside": outside})
 
 
 def _residuals(calibration: Any) -> list[float | None] | None:
@@ -82,115 +72,36 @@ def _residuals(calibration: Any) -> list[float | None] | None:
     return [float(z) if math.isfinite(z) else None for z in calibration.residual(LEVELS)]
 
 
-def _network(machine: KernelMachine, store: "_Store") -> dict[str, Any]:
-    """What the mean takes."""
-    rotation = machine.columns.rotation
-    return {
-        "columns": [_column(column, store) for column in machine.columns.columns],
-        "rotation": None
-        if rotation is None
-        else {
-            "which": rotation.which.tolist(),
-            "others": rotation.others.tolist(),
-            "mean": store.put(rotation.mean),
-            "matrix": store.put(rotation.matrix),
-        },
-        "cores": [store.put(V) for V in machine.fit.cores],
-        "scale": machine.target.scale,
-        "location": machine.target.location,
-    }
+def graph_as_json(graph: Graph) -> dict[str, Any]:
+    """A graph as plain data for ``assets/engine.js``.
+
+    Returns
+    -------
+    dict
+        ``nodes``: name, shape, places of what the node takes, and attributes, which for a constant
+        are its place in ``arrays``; ``outputs``: places by name.
+    """
+    arrays: list[dict[str, Any]] = []
+    nodes = [_node(node, arrays) for node in graph.nodes]
+    return {"nodes": nodes, "arrays": arrays, "outputs": dict(graph.outputs)}
 
 
-def _machine(machine: KernelMachine, store: "_Store") -> dict[str, Any]:
-    return {
-        **_network(machine, store),
-        "bayesian": list(machine.fit.bayesian_cores),
-        "posterior": _posterior(machine.fit.posterior, store),
-        "unseen": [store.put(v) for v in machine.unseen_variances],
-        "noise": machine.noise_std,
-    }
+def _node(node: Node, arrays: list[dict[str, Any]]) -> list[Any]:
+    if node.value is not None:
+        arrays.append(_packed(node.value.astype(np.float64)))
+        return [node.name, node.shape, [], len(arrays) - 1]
+    if node.source is not None:
+        return [node.name, node.shape, [], {"name": node.source.name, "kind": node.kind}]
+    attributes = [dict(node.attributes)] if node.attributes else []
+    return [node.name, node.shape, node.takes, *attributes]
 
 
-def _posterior(posterior: Posterior, store: "_Store") -> dict[str, Any]:
-    if isinstance(posterior, Root):
-        return {"type": "root", "W": store.put(posterior.W)}
-    if isinstance(posterior, Diagonal):
-        return {"type": "diagonal", "variance": store.put(posterior.variance)}
-    if isinstance(posterior, LowRank):
-        parts = {"scale": posterior.scale, "U": posterior.U, "c": posterior.c}
-        return {"type": "low_rank", **{key: store.put(a) for key, a in parts.items()}}
-    if isinstance(posterior, Blocks):
-        parts_of = [{**_posterior(p, store), "size": p.n_weights} for p in posterior.parts]
-        return {"type": "blocks", "parts": parts_of}
-    raise InputError(f"a posterior {type(posterior).__name__} has no form in JavaScript")
-
-
-def _column(column: Column, store: "_Store") -> dict[str, Any]:
-    stretched = column.warp.interval and column.basis.interval is not None
-    return {
-        "warp": _warp(column.warp, store),
-        "basis": _basis(column.basis, store),
-        "interval": list(column.basis.interval or ()) if stretched else None,
-        "typical": store.put(column.basis.typical()),
-    }
-
-
-def _basis(basis: Basis, store: "_Store") -> dict[str, Any]:
-    out: dict[str, Any] = {"type": basis.name, "n": basis.n}
-    if isinstance(basis, bases.Cosine):
-        out["amplitude"] = store.put(basis.amplitude())
-    elif isinstance(basis, bases.Sine):
-        out["amplitude"] = store.put(basis._amplitude())
-    elif isinstance(basis, bases.BSpline):
-        out["degree"] = basis.degree
-    elif isinstance(basis, bases.Missing):
-        out |= {"base": _basis(basis.base, store), "typical": store.put(basis.base.typical())}
-    elif isinstance(basis, bases.Subset):
-        out |= {"base": _basis(basis.base, store), "which": list(basis.which)}
-    return out
-
-
-def _warp(warp: Warp, store: "_Store") -> dict[str, Any]:
-    if isinstance(warp, warps.Codes):
-        return {"type": "codes", "values": store.put(warp.values), "missing": bool(warp.missing)}
-    if isinstance(warp, warps.Cyclic):
-        return {"type": "cyclic", "period": float(warp.period)}
-    frame = warp.frame  # type: ignore[attr-defined]
-    out: dict[str, Any] = {
-        "type": type(warp).__name__.lower(),
-        "low": frame.low,
-        "high": frame.high,
-        "width": frame.width,
-        "exponent": frame.exponent,
-    }
-    if isinstance(warp, warps.Standardise):
-        out |= {"offset": warp.offset, "spread": warp.spread}
-    quantile = warp.quantile if isinstance(warp, warps.Mixed) else warp
-    if isinstance(quantile, warps.Quantile):
-        out |= {"knots": store.put(quantile.knots), "heights": store.put(quantile.heights)}
-    return out
-
-
-@final
-class _Store:
-    """Arrays, each content once; `put` gives the number of one."""
-
-    def __init__(self) -> None:
-        self.arrays: list[dict[str, Any]] = []
-        self._places: dict[bytes, int] = {}
-
-    def put(self, array: Array) -> int:
-        key = hashlib.sha256(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
-        place = self._places.setdefault(key.digest(), len(self.arrays))
-        if place == len(self.arrays):
-            self.arrays.append(_packed(array))
-        return place
-
-
-def _packed(array: Array) -> dict[str, Any]:
+def _packed(array: npt.NDArray[np.float64]) -> dict[str, Any]:
     """The array as text, in the fewest bytes that keep every bit."""
-    head = {"shape": list(array.shape)}
-    widths = widths_of(array) if array.ndim == 2 and array.size else None
+    finite = bool(np.all(np.isfinite(array)))
+    if finite and array.size <= _SMALL:
+        return {"type": "list", "data": array.ravel().tolist()}
+    widths = widths_of(array) if finite and array.ndim == 2 and array.size else None
     if widths is not None:
         exponents = exponents_of(array, widths)
         numbers = np.ldexp(array, -exponents).astype("<i4")
@@ -199,10 +110,13 @@ def _packed(array: Array) -> dict[str, Any]:
             for column, width in zip(numbers.T, widths, strict=True)
         )
         columns = {"exponents": exponents.tolist(), "widths": widths.tolist()}
-        return {"type": "whole", **head, **columns, "data": _text(b"".join(parts))}
-    if np.array_equal(array.astype(np.float32).astype(np.float64), array):
-        return {"type": "f4", **head, "data": _text(array.astype("<f4").tobytes())}
-    return {"type": "f8", **head, "data": _text(array.astype("<f8").tobytes())}
+        data = _text(b"".join(parts))
+        return {"type": "whole", "shape": list(array.shape), **columns, "data": data}
+    with np.errstate(over="ignore"):
+        single = array.astype("<f4")
+    if np.array_equal(single, array):
+        return {"type": "f4", "data": _text(single.tobytes())}
+    return {"type": "f8", "data": _text(array.astype("<f8").tobytes())}
 
 
 def _text(data: bytes) -> str:

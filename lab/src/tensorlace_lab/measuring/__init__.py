@@ -1,1 +1,3 @@
-"""One cell format, one resumable runner, timing, fresh processes."""
+"""One cell format, one resumable runner, timing in fresh processes, splits, scores and tests."""
+
+__all__: list[str] = []

@@ -1,28 +1,24 @@
 """Cells in, records out: here or in other processes, with the time left on standard error."""
 
-import os
-import platform
 import shlex
 import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Any, final
 
-from tensorlace_lab.measuring.records import Cell, Record, Records
+from tensorlace.errors import InputError
+from tensorlace_lab.measuring.cells import Cell, Record, Records
+from tensorlace_lab.measuring.processes import memory_mb, reset_peak
+from tensorlace_lab.measuring.provenance import provenance
 
-__all__ = ["Experiment", "Options", "measured", "run"]
-
-PACKAGES = ("numpy", "scipy", "scikit-learn", "jax", "optax")
+__all__ = ["Experiment", "Options", "command", "measured", "run"]
 
 
 @final
@@ -34,8 +30,6 @@ class Options:
     ----------
     protocols, systems, sets : tuple of str or None
     splits : tuple of int or None
-    data : str or None
-        Directory of the sets.
     quick : bool
         A taste: the smallest of everything.
     """
@@ -44,19 +38,57 @@ class Options:
     systems: tuple[str, ...] | None = None
     sets: tuple[str, ...] | None = None
     splits: tuple[int, ...] | None = None
-    data: str | None = None
     quick: bool = False
 
 
 class Experiment(ABC):
-    """A table or a figure of the paper."""
+    """A table or a figure: which cells it has, how one is measured, and what it looks like.
+
+    Attributes
+    ----------
+    name, title : str
+        For the command line, for readers.
+    sets, protocols : tuple of str
+        What can be asked for. No sets are those that the cells have.
+    packages : tuple of str
+        Whose versions matter, beside that of tensorlace.
+    jobs : int
+        Processes at a time where the user does not say, a fresh one for every cell; 0 for an
+        experiment that measures in this process, or starts its own.
+    local : bool
+        Whether a finished cell is measured again on another machine and with other versions.
+    """
 
     name: str
     title: str
+    sets: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ("default",)
+    packages: tuple[str, ...] = ("numpy", "scipy", "scikit-learn", "jax", "optax")
+    jobs: int = 1
+    local: bool = False
 
     @abstractmethod
     def cells(self, options: Options) -> list[Cell]:
         """All cells, in the order in which they are worked on."""
+
+    def asked(self, options: Options) -> list[Cell]:
+        """The cells of the sets and systems that were asked for; refuse unknown ones."""
+        cells = self.cells(options)
+        sets = self.sets or tuple(dict.fromkeys(cell.set for cell in cells))
+        for what, names, known in (
+            ("set", options.sets, sets),
+            ("protocol", options.protocols, self.protocols),
+        ):
+            for name in names or ():
+                if name not in known:
+                    raise InputError(f"{self.name} has no {what} {name!r}: {', '.join(known)}")
+        anyone = options.systems in (None, ("all",))
+        return [
+            cell
+            for cell in cells
+            if (options.sets is None or cell.set in options.sets)
+            and (anyone or cell.system in (options.systems or ()))
+        ]
 
     @abstractmethod
     def run(self, cell: Cell, data: str | None) -> Record:
@@ -77,7 +109,7 @@ def run(
     records: Records,
     *,
     data: str | None = None,
-    jobs: int = 0,
+    jobs: int | None = None,
     fresh: bool = False,
     tell: Callable[[str], None] | None = None,
 ) -> int:
@@ -91,21 +123,26 @@ def run(
         Grows with every finished cell.
     data : str, optional
         Directory of the sets.
-    jobs : int
+    jobs : int, optional
         Processes at a time, a fresh one for every cell, so that its peak memory is its own. With 0
-        the work is done in this process.
+        the work is done in this process. That of the experiment by default.
     fresh : bool
         Work on finished cells again.
     tell : callable, optional
         Takes lines of progress; standard error by default.
     """
     tell = tell or partial(print, file=sys.stderr, flush=True)
-    todo = [cell for cell in cells if fresh or cell not in records]
-    if len(todo) < len(cells):
-        tell(f"[{experiment.name}] {len(cells) - len(todo)} of {len(cells)} cells were there")
+    there = (
+        set() if fresh else {c for c in cells if c in records and _stands(experiment, records[c])}
+    )
+    todo = [cell for cell in cells if cell not in there]
+    if there:
+        tell(f"[{experiment.name}] {len(there)} of {len(cells)} cells were there")
     start, failed = perf_counter(), 0
+    jobs = experiment.jobs if jobs is None else jobs
     work = partial(measured, experiment, data=data)
-    for number, (cell, outcome) in enumerate(_outcomes(work, todo, jobs), start=1):
+    outcomes = _here(work, todo) if jobs == 0 else _elsewhere(work, todo, jobs)
+    for number, (cell, outcome) in enumerate(outcomes, start=1):
         if isinstance(outcome, Exception):
             failed += 1
             said = f"failed: {type(outcome).__name__}: {outcome}"
@@ -117,16 +154,25 @@ def run(
     return failed
 
 
-def _outcomes(
+def _stands(experiment: Experiment, record: Record) -> bool:
+    """Whether a finished cell need not be measured again."""
+    now = provenance(experiment.packages)
+    return not experiment.local or all(record.get(k) == now[k] for k in ("machine", "versions"))
+
+
+def _here(
+    work: Callable[[Cell], Record], todo: Sequence[Cell]
+) -> Iterator[tuple[Cell, Record | Exception]]:
+    for cell in todo:
+        try:
+            yield cell, work(cell)
+        except Exception as error:  # one bad cell should not cost the others
+            yield cell, error
+
+
+def _elsewhere(
     work: Callable[[Cell], Record], todo: Sequence[Cell], jobs: int
 ) -> Iterator[tuple[Cell, Record | Exception]]:
-    if jobs == 0:
-        for cell in todo:
-            try:
-                yield cell, work(cell)
-            except Exception as error:  # one bad cell should not cost the others
-                yield cell, error
-        return
     with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=1) as pool:
         futures = {pool.submit(work, cell): cell for cell in todo}
         try:
@@ -140,21 +186,20 @@ def _outcomes(
 
 
 def measured(experiment: Experiment, cell: Cell, data: str | None = None) -> Record:
-    """The record of a cell with time, memory, versions and date."""
-    before = _reset_peak()
+    """The record of a cell with time, memory, versions, machine, date and command."""
+    before = reset_peak()
     start = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # short of convergence on purpose, mostly
         record = experiment.run(cell, data)
     seconds = perf_counter() - start
-    peak = _memory("VmHWM")
+    peak = memory_mb("VmHWM")
     return {
         "seed": cell.split,
         "seconds": seconds,  # a record may hold its own, of less
         **record,
         "peak_mb": None if peak is None or before is None else max(peak - before, 0.0),
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "versions": {"python": platform.python_version(), **_versions()},
+        **provenance(experiment.packages),
         "command": command(cell),
     }
 
@@ -162,43 +207,13 @@ def measured(experiment: Experiment, cell: Cell, data: str | None = None) -> Rec
 def command(cell: Cell) -> str:
     """What computes a cell again.
 
-    >>> command(Cell("uci", "yacht", 3, "Exact GP", "default"))
-    "tensorlace reproduce uci --systems 'Exact GP' --protocol default --sets yacht --splits 3-3"
+    >>> command(Cell("uci", "yacht", 3, "Exact GP"))
+    "python -m tensorlace_lab uci --systems 'Exact GP' --protocol default --sets yacht --splits 3-3"
     """
-    words = ["tensorlace", "reproduce", cell.experiment, "--systems", cell.system]
+    words = ["python", "-m", "tensorlace_lab", cell.experiment, "--systems", cell.system]
     words += ["--protocol", cell.protocol]
     words += ["--sets", cell.set, "--splits", f"{cell.split}-{cell.split}"]
     return shlex.join(words)
-
-
-def _versions() -> dict[str, str]:
-    import tensorlace
-
-    found = {"tensorlace": tensorlace.__version__}
-    for package in PACKAGES:
-        with suppress(PackageNotFoundError):  # jax and optax are an extra
-            found[package] = version(package)
-    return found
-
-
-def _reset_peak() -> float | None:
-    """Forget the most memory this process ever had, where the system can; what it has now."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return None
-    return _memory("VmRSS")
-
-
-def _memory(field: str) -> float | None:
-    """Megabytes of this process: resident now (VmRSS) or at most (VmHWM)."""
-    try:
-        lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
-    except OSError:
-        return None
-    found = (line.split()[1] for line in lines if line.startswith(field + ":"))
-    number = next(found, None)
-    return None if number is None else float(number) * 1024 / 1e6
 
 
 def _short(record: Record) -> str:

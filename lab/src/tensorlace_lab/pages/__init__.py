@@ -1,1 +1,3 @@
-"""Markdown, HTML and figures from records."""
+"""Markdown and HTML of what is finished."""
+
+__all__: list[str] = []

@@ -7,10 +7,10 @@ from html import escape
 import numpy as np
 
 from tensorlace._types import Array
-from tensorlace_lab.measuring.records import Record
+from tensorlace_lab.measuring.cells import Record
+from tensorlace_lab.measuring.scores import LEVELS
 from tensorlace_lab.measuring.statistics import Ranking, ranking
-from tensorlace_lab.measuring.systems import LEVELS
-from tensorlace_lab.pages.tables import grouped, label, systems_of
+from tensorlace_lab.paper.score_tables import grouped, label, systems_of
 
 __all__ = ["calibration", "critical_difference", "ranks"]
 

@@ -1,22 +1,9 @@
-"""Tables in Markdown, and Markdown in HTML."""
+"""Markdown of tables, headings and paragraphs in HTML."""
 
 import re
-from collections.abc import Sequence
 from html import escape
 
-__all__ = ["html_table", "markdown"]
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table.
-
-    >>> print(markdown(["set", "NLL"], [["yacht", "-2.0"]]))
-    | set | NLL |
-    | --- | --- |
-    | yacht | -2.0 |
-    """
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+__all__ = ["html_table"]
 
 
 def html_table(text: str) -> str:

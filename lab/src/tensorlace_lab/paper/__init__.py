@@ -1,5 +1,3 @@
-"""The paper's tables and figures, and ours: ``python -m tensorlace.experiments NAME ...``."""
+"""The tables and figures of the paper, and the procedures they compare."""
 
-from tensorlace_lab.paper.commands import NAMES, main
-
-__all__ = ["NAMES", "main"]
+__all__: list[str] = []

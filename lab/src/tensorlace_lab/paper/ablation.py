@@ -1,7 +1,13 @@
-"""The paper's ablation: one fit, its posterior cut at seven thresholds."""
+"""The paper's ablation: one fit, its posterior cut at seven thresholds.
+
+Two of its questions are asked this way: the linearised predictive (LLA) or the sampled one (LA),
+and which of five Hessians.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import final
 
 import numpy as np
 
@@ -10,16 +16,17 @@ from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.fitting.registry import CURVATURES
 from tensorlace.laplace.curvature import Last
 from tensorlace.predictive.distributions import Distribution
-from tensorlace_lab.measuring.data import Split
-from tensorlace_lab.measuring.records import Cell, Record
-from tensorlace_lab.measuring.runner import Options
+from tensorlace_lab.measuring.cells import Cell, Record
+from tensorlace_lab.measuring.data import SETS as NINE
+from tensorlace_lab.measuring.data import Split, split_of
+from tensorlace_lab.measuring.runner import Experiment, Options
 from tensorlace_lab.measuring.statistics import mean_and_error
-from tensorlace_lab.pages.markup import markdown
-from tensorlace_lab.pages.tables import number
 from tensorlace_lab.paper import published
+from tensorlace_lab.paper.protocols import PROTOCOLS
 from tensorlace_lab.paper.refits import Refit
+from tensorlace_lab.writing.markdown import markdown, number
 
-__all__ = ["SETS", "cells", "curve", "draw", "lowest", "report", "table"]
+__all__ = ["HESSIANS", "LINEARIZATION", "Ablation", "curve", "draw", "lowest", "table"]
 
 SETS = ("yacht", "energy", "concrete", "wine")
 THRESHOLDS = (1e-5, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
@@ -35,19 +42,6 @@ held at 1, deviations are added and the function is drawn 30 times, as in the au
 *Corrected*: the noise follows from the Gamma-VI, variances are added, LLA is in closed form and LA
 drawn 300 times; the prior precision stays at 1e-5 (theirs: 1e-6), so that there is something to
 cut."""
-
-
-def cells(name: str, systems: Sequence[str], options: Options) -> list[Cell]:
-    """Every system on the four sets, by both procedures."""
-    quick = options.quick
-    chosen = tuple(p for p in options.protocols or ("published", "corrected") if p != "default")
-    return [
-        Cell(name, of, split, system, protocol)
-        for split in options.splits or ((1,) if quick else (1, 2, 3, 4, 5))
-        for of in options.sets or (SETS[:1] if quick else SETS)
-        for protocol in (chosen[-1:] if quick else chosen)
-        for system in options.systems or systems
-    ]
 
 
 def curve(
@@ -119,11 +113,6 @@ def _place(key: tuple[str, str, str]) -> tuple[int, int, int]:
     return [*PROCEDURES].index(protocol), sets.index(name), SYSTEMS.index(system)
 
 
-def report(records: Sequence[Record]) -> str:
-    """The table, how its figures came about, and who is lowest in words."""
-    return "\n\n".join([table(records), *([NOTE, lowest(records)] if records else [])])
-
-
 def lowest(records: Sequence[Record]) -> str:
     """On how many sets each system has the lowest mean NLL, each at its best threshold.
 
@@ -168,7 +157,7 @@ def draw(records: Sequence[Record], path: Path) -> list[Path]:
     """
     if not records:
         return []
-    from tensorlace_lab.pages.charts import figure, save
+    from tensorlace_lab.writing.charts import figure, save
 
     protocols = [p for p in ("published", "corrected") if any(r["protocol"] == p for r in records)]
     sets = [s for s in SETS if any(r["set"] == s for r in records)]
@@ -198,3 +187,55 @@ def draw(records: Sequence[Record], path: Path) -> list[Path]:
         panels[i][0].set_ylabel("test NLL, standardised")
     panels[0][0].legend(fontsize=8, frameon=False)
     return [save(drawn, path)]
+
+
+@final
+@dataclass(frozen=True)
+class Ablation(Experiment):
+    """A cell is a predictive or a Hessian on a split, at all thresholds.
+
+    Attributes
+    ----------
+    name, title : str
+    systems : tuple of str
+        LLA and LA of the full Hessian, or curvatures of the linearised predictive.
+    """
+
+    name: str
+    title: str
+    systems: tuple[str, ...]
+    sets = NINE
+    protocols = PROTOCOLS
+
+    def cells(self, options: Options) -> list[Cell]:
+        """Every system on the four sets, by both procedures."""
+        quick = options.quick
+        chosen = tuple(p for p in options.protocols or PROTOCOLS if p != "default")
+        return [
+            Cell(self.name, of, split, system, protocol)
+            for split in options.splits or ((1,) if quick else (1, 2, 3, 4, 5))
+            for of in options.sets or (SETS[:1] if quick else SETS)
+            for protocol in (chosen[-1:] if quick else chosen)
+            for system in options.systems or self.systems
+        ]
+
+    def run(self, cell: Cell, data: str | None) -> Record:
+        """NLL at every threshold."""
+        split = split_of(cell.set, cell.split, data)
+        if cell.system in ("LLA", "LA"):
+            return curve(split, "full", cell.protocol, linearized=cell.system == "LLA")
+        return curve(split, cell.system, cell.protocol)
+
+    def markdown(self, records: Sequence[Record]) -> str:
+        """The table, how its figures came about, and who is lowest in words."""
+        return "\n\n".join([table(records), *([NOTE, lowest(records)] if records else [])])
+
+    def figures(self, records: Sequence[Record], directory: Path) -> list[Path]:
+        """The paper's figure."""
+        return draw(records, directory / f"{self.name}.svg")
+
+
+LINEARIZATION = Ablation("linearization", "LA against LLA", ("LLA", "LA"))
+HESSIANS = Ablation(
+    "hessians", "Five Hessians over the threshold", ("full", "ggn", "block", "diag", "last")
+)

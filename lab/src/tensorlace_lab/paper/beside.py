@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tensorlace_lab.measuring.records import Record
+from tensorlace_lab.measuring.cells import Record
 from tensorlace_lab.measuring.statistics import mean_and_error
-from tensorlace_lab.pages.markup import markdown
-from tensorlace_lab.pages.tables import LABELS, grouped, number
 from tensorlace_lab.paper import literature
+from tensorlace_lab.paper.score_tables import LABELS, grouped
+from tensorlace_lab.writing.markdown import markdown, number
 
 __all__ = ["conversion", "published", "reached"]
 

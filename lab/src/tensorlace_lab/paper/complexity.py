@@ -15,9 +15,9 @@ from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, R
 from tensorlace.networks.cpd import Cores, initialise
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import sweep
-from tensorlace_lab.measuring.records import Cell, Record
+from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
 from tensorlace_lab.measuring.runner import Experiment, Options
-from tensorlace_lab.pages.markup import markdown
+from tensorlace_lab.writing.markdown import markdown
 
 __all__ = ["EXPERIMENT", "Complexity", "measure", "problem", "stored_bytes"]
 
@@ -102,13 +102,13 @@ class Complexity(Experiment):
         """Around a base size, one of N, D, I and R is doubled and doubled again."""
         base = QUICK if options.quick else BASE
         sizes = [{**base, axis: f * base[axis]} for axis in base for f in FACTORS]
-        names = dict.fromkeys(" ".join(f"{k}={v}" for k, v in size.items()) for size in sizes)
+        names = dict.fromkeys(size_name(**size) for size in sizes)
         systems = options.systems or SYSTEMS
         return [Cell(self.name, name, 1, s, "default") for name in names for s in systems]
 
     def run(self, cell: Cell, data: str | None) -> Record:
         """Time and memory of one curvature, or of one sweep."""
-        size = _size(cell.set)
+        size = size_of(cell.set)
         rows, cores = problem(**size, seed=cell.split)
         with rows:
             if cell.system == "map":
@@ -160,10 +160,6 @@ def _posterior(rows: MemoryRows, cores: Cores, curvature: Curvature) -> Posterio
     return found.posterior(1.0, np.ones(P), Truncation())
 
 
-def _size(name: str) -> dict[str, int]:
-    return {key: int(value) for key, value in (word.split("=") for word in name.split())}
-
-
 def _bytes(count: float) -> str:
     return f"{count / 1e3:,.1f} kB" if count < 1e6 else f"{count / 1e6:,.1f} MB"
 
@@ -172,10 +168,10 @@ def _exponent(
     found: dict[tuple[str, str], Any], sizes: Sequence[str], system: str, axis: str
 ) -> float | None:
     """Slope of log time over log size between the smallest and the largest along an axis."""
-    base = _size(sizes[0])
-    along = [s for s in sizes if all(v == base[k] for k, v in _size(s).items() if k != axis)]
+    base = size_of(sizes[0])
+    along = [s for s in sizes if all(v == base[k] for k, v in size_of(s).items() if k != axis)]
     points = [
-        (np.log(_size(s)[axis]), np.log(found[s, system]["step_seconds"]))
+        (np.log(size_of(s)[axis]), np.log(found[s, system]["step_seconds"]))
         for s in along
         if (s, system) in found
     ]

@@ -10,13 +10,15 @@ from tensorlace._types import Array
 from tensorlace.errors import InputError
 from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.predictive.distributions import Distribution, Normal
-from tensorlace_lab.measuring.records import Cell, Record
+from tensorlace_lab.measuring.cells import Cell, Record
 from tensorlace_lab.measuring.runner import Experiment, Options
+from tensorlace_lab.measuring.scores import score
 from tensorlace_lab.measuring.statistics import mean_and_error
-from tensorlace_lab.measuring.systems import DRAWS, baselines, score
-from tensorlace_lab.pages.markup import markdown
-from tensorlace_lab.pages.tables import SCORES, number
 from tensorlace_lab.paper import literature, published
+from tensorlace_lab.paper.protocols import DRAWS
+from tensorlace_lab.paper.score_tables import SCORES
+from tensorlace_lab.systems import SYSTEMS
+from tensorlace_lab.writing.markdown import markdown, number
 
 __all__ = ["EXPERIMENT", "Cubic", "sample"]
 
@@ -41,11 +43,12 @@ class Cubic(Experiment):
 
     name = "cubic"
     title = "The cubic toy"
+    sets = ("cubic",)
+    protocols = ("published", "corrected", "default")
 
     def cells(self, options: Options) -> list[Cell]:
         """Ours by both procedures, the Gaussian process, and other systems if they are there."""
-        others = tuple(name for name in OTHERS if name in baselines())
-        systems = options.systems or ("tnkm", "gp", *others)
+        systems = options.systems or ("tnkm", "gp", *OTHERS)
         protocols = options.protocols or ("published", "corrected")
         return [
             Cell(self.name, "cubic", seed, system, protocol)
@@ -89,7 +92,7 @@ class Cubic(Experiment):
         shown = [r for r in records if r["split"] == first and r["protocol"] == "corrected"]
         if not shown:
             return []
-        from tensorlace_lab.pages.charts import figure, save
+        from tensorlace_lab.writing.charts import figure, save
 
         drawn, panels = figure(2, len(shown))
         for column, record in enumerate(shown):
@@ -134,10 +137,10 @@ def _predict(system: str, x: Array, y: Array, at: Array, seed: int, *, old: bool
         return model.fit(x[:, None], y).predict_dist(at[:, None])
     if system == "gp":
         return _gaussian_process(x, y, at, old=old)
-    if system not in baselines():
-        raise InputError(f"system {system!r} is not known: tnkm, gp or a baseline")
+    if system not in SYSTEMS:
+        raise InputError(f"system {system!r} is not known: tnkm, gp, {', '.join(SYSTEMS)}")
     same = {"sizes": [(RANK, N_BASIS)], "unit_norm": False} if system.endswith("BTN") else {}
-    fitted: Any = baselines()[system](random_state=seed, **same).fit(x[:, None], y)
+    fitted: Any = SYSTEMS[system](random_state=seed, **same).fit(x[:, None], y)
     found: Distribution = fitted.predict_dist(at[:, None])
     return found
 

@@ -16,15 +16,14 @@ import numpy as np
 from tensorlace import metrics
 from tensorlace.fitting.registry import CURVATURES
 from tensorlace.laplace.curvature import Curvature, Last
+from tensorlace_lab.measuring.cells import Cell, Record
 from tensorlace_lab.measuring.data import SETS, Split, split_of
-from tensorlace_lab.measuring.records import Cell, Record
 from tensorlace_lab.measuring.runner import Experiment, Options
 from tensorlace_lab.measuring.statistics import mean_and_error, paired_p
-from tensorlace_lab.pages.markup import markdown
-from tensorlace_lab.pages.tables import number
 from tensorlace_lab.paper import corrected
 from tensorlace_lab.paper.refits import Refit
 from tensorlace_lab.paper.uci import SMALL_FIRST
+from tensorlace_lab.writing.markdown import markdown, number
 
 __all__ = ["EXPERIMENT", "EqualSize", "compare", "findings"]
 
@@ -68,6 +67,8 @@ class EqualSize(Experiment):
 
     name = "equal-size"
     title = "The paper's findings at equal size"
+    sets = SETS
+    protocols = ("corrected",)
 
     def cells(self, options: Options) -> list[Cell]:
         """Split by split, small sets first."""

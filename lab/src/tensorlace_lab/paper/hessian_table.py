@@ -1,18 +1,19 @@
 """The paper's table of Hessians: RMSE, NLL and RCE with GGN, Block and Last on nine sets."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, final
 
 from tensorlace.predictive.distributions import Distribution
+from tensorlace_lab.measuring.cells import Cell, Record
 from tensorlace_lab.measuring.data import SETS, Split, split_of
-from tensorlace_lab.measuring.records import Cell, Record
 from tensorlace_lab.measuring.runner import Experiment, Options
+from tensorlace_lab.measuring.scores import scored
 from tensorlace_lab.measuring.statistics import mean_and_error
-from tensorlace_lab.measuring.systems import DRAWS, score
-from tensorlace_lab.pages.markup import markdown
-from tensorlace_lab.pages.tables import number
 from tensorlace_lab.paper import corrected, literature, published
+from tensorlace_lab.paper.protocols import DRAWS, PROTOCOLS
 from tensorlace_lab.paper.uci import SMALL_FIRST
+from tensorlace_lab.writing.markdown import markdown, number
 
 __all__ = ["EXPERIMENT", "HessianTable"]
 
@@ -25,6 +26,8 @@ class HessianTable(Experiment):
 
     name = "hessian-table"
     title = "GGN, Block and Last on nine sets"
+    sets = SETS
+    protocols = PROTOCOLS
 
     def cells(self, options: Options) -> list[Cell]:
         """Split by split, small sets first."""
@@ -43,9 +46,8 @@ class HessianTable(Experiment):
         """Choose, fit and score."""
         split = split_of(cell.set, cell.split, data)
         old = cell.protocol == "published"
-        dist, about = (_published if old else _corrected)(split, cell.system)
-        found = score(split.y_test, dist, draws=DRAWS if old else None)
-        return {"metrics": found, "scale": split.scale, "n_train": len(split.y), "about": about}
+        system = partial(_published if old else _corrected, hessian=cell.system)
+        return scored(system, split, cell.split, draws=DRAWS if old else None)
 
     def markdown(self, records: Sequence[Record]) -> str:
         """Our means, and the printed ones in brackets beside the authors' procedure."""
@@ -68,11 +70,11 @@ class HessianTable(Experiment):
         return markdown(["set", "procedure", *heads], rows) + f"\n\n{note}"
 
 
-def _published(split: Split, hessian: str) -> tuple[Distribution, dict[str, Any]]:
+def _published(split: Split, _: int, *, hessian: str) -> tuple[Distribution, dict[str, Any]]:
     return published.reproduce(split.X, split.y, split.X_test, hessian)
 
 
-def _corrected(split: Split, hessian: str) -> tuple[Distribution, dict[str, Any]]:
+def _corrected(split: Split, _: int, *, hessian: str) -> tuple[Distribution, dict[str, Any]]:
     return corrected.select(split.X, split.y, split.X_test, (hessian,), n_jobs=1)
 
 

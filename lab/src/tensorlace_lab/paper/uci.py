@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import final
 
-from tensorlace_lab.measuring.data import split_of
-from tensorlace_lab.measuring.records import Cell, Record
+from tensorlace_lab.measuring.cells import Cell, Record
+from tensorlace_lab.measuring.data import SETS, split_of
 from tensorlace_lab.measuring.runner import Experiment, Options
-from tensorlace_lab.measuring.systems import OURS, PROTOCOLS, result, system_names
-from tensorlace_lab.pages import tables
-from tensorlace_lab.paper import beside
+from tensorlace_lab.measuring.scores import OURS
+from tensorlace_lab.paper import beside, score_tables
+from tensorlace_lab.paper.protocols import PROTOCOLS, result, system_names
 
-__all__ = ["EXPERIMENT", "SMALL_FIRST", "UCI", "sections"]
+__all__ = ["EXPERIMENT", "SMALL_FIRST", "UCI", "sections", "with_quality"]
 
 SMALL = ("yacht", "boston", "energy", "concrete", "wine")
 LARGE = {"power": 3, "kin8nm": 3, "naval": 3, "protein": 1}
@@ -29,8 +29,8 @@ of FVI (split 1 of yacht and boston), that left-out rows decide between two kern
 LA-TNKM, corrected, infers its prior precision (boston, 1.09 before; details below). The
 lengths of T-KRR and TN-GPR and the sizes of LA-TTKM are chosen within each fit, on a tenth of its
 training rows. The splits of tensorlace's default that are not blind are named in decisions.md.
-Cells of tensorlace and Exact GP that are not in results/uci are read from results/quality, where
-`make quality` puts them: the same splits, units and call."""
+Cells of tensorlace and Exact GP that are not in lab/results/uci are read from lab/results/quality,
+where `make quality` puts them: the same splits, units and call."""
 
 WINE = """240 of the 1599 rows of wine are exact copies of others, and about a quarter of its test
 rows stand in the training rows too: systems that memorise gain there, and lengths that were chosen
@@ -65,6 +65,8 @@ class UCI(Experiment):
 
     name = "uci"
     title = "Nine sets, all systems"
+    sets = SETS
+    protocols = PROTOCOLS
 
     def cells(self, options: Options) -> list[Cell]:
         """Small sets first, and there split by split: a run that is stopped has all systems."""
@@ -103,10 +105,10 @@ def sections(records: Sequence[Record]) -> list[tuple[str | None, str]]:
         return [(None, "Nothing is finished yet.")]
     sets = [name for name in SMALL_FIRST if any(r["set"] == name for r in records)]
     parts: list[tuple[str | None, str]] = [(None, INTRO)]
-    for key, title in tables.SCORES.items():
-        parts.append((f"{title}, standardised", tables.scores(records, sets, key)))
+    for key, title in score_tables.SCORES.items():
+        parts.append((f"{title}, standardised", score_tables.scores(records, sets, key)))
         if key in ("nll", "rmse"):
-            table = tables.scores(records, sets, key, original=True)
+            table = score_tables.scores(records, sets, key, original=True)
             parts.append((f"{title}, original units of y", table))
         if key == "rmse" and "wine" in sets:
             parts.append((None, WINE))
@@ -118,9 +120,26 @@ def sections(records: Sequence[Record]) -> list[tuple[str | None, str]]:
         ("Is the published LA-TNKM reproduced?", beside.reached(records, sets)),
         (None, REACHED),
         ("Time and memory", COSTS),
-        (None, tables.costs(records, sets)),
+        (None, score_tables.costs(records, sets)),
     ]
     return parts
+
+
+def with_quality(records: Sequence[Record], quality: Sequence[Record]) -> list[Record]:
+    """Records of the comparison, and those of the quality of the default that are not among them.
+
+    That fits the same systems by the same calls to the same splits.
+    """
+    keys = ("set", "split", "system", "protocol")
+    seen = {tuple(record[key] for key in keys) for record in records}
+    others = [
+        record
+        for record in quality
+        if (record["system"], record["protocol"]) in ((OURS, "default"), ("Exact GP", "default"))
+        and record["set"] in SETS
+        and tuple(record[key] for key in keys) not in seen
+    ]
+    return [*records, *others]
 
 
 EXPERIMENT = UCI()

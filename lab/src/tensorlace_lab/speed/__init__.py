@@ -1,1 +1,3 @@
-"""Measurements: ratios within one run, kept in results/bench/ with the command that made them."""
+"""Seconds and memory: ratios within one run."""
+
+__all__: list[str] = []

@@ -3,17 +3,23 @@
 The table has the size of the airline-delay data (5,929,413 × 8) and is synthetic.
 """
 
-import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any, final
 
 import numpy as np
 
-from tensorlace_lab.measuring.bench_record import Row, isolated, rounded, save
+from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
+from tensorlace_lab.measuring.processes import isolated
+from tensorlace_lab.measuring.runner import Experiment, Options
+from tensorlace_lab.writing.markdown import goal_text, markdown, seconds_text
+
+__all__ = ["EXPERIMENT", "Airline"]
 
 SEED, D, ROWS, GROUP = 0, 8, 5_929_413, 131_072
-MODEL = {"rank": 20, "n_basis": 40, "max_sweeps": 10}
+MODEL: dict[str, Any] = {"rank": 20, "n_basis": 40, "max_sweeps": 10}
 NOISE_STD, PRIOR, MEMORY_BUDGET = 0.5, 1.0, 256 << 20
 
 
@@ -43,7 +49,7 @@ def table(path: Path, n_rows: int) -> None:
     part.rename(path)
 
 
-def fit(path: str, engine: str) -> Row:
+def fit(path: str, engine: str) -> dict[str, Any]:
     """The fit itself, called in a process of its own."""
     from tensorlace import TNKMRegressor
 
@@ -82,25 +88,49 @@ def _rows(path: str) -> int:
     return int(pq.ParquetFile(path).metadata.num_rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks airline")
-    parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--dir", help="where the file goes, 0.4 GB; by default it is temporary")
-    parser.add_argument("--engine", default="compiled")
-    options, _ = parser.parse_known_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        directory = Path(options.dir or temporary)
-        directory.mkdir(parents=True, exist_ok=True)
-        path = directory / "airline.parquet"
-        table(path, options.rows)
-        print(f"{options.rows} rows written, {path.stat().st_size / 1e6:.0f} MB", flush=True)
-        row = isolated("benchmarks.airline:fit", path=str(path), engine=options.engine)
-    print(
-        f"{row['fit_s']:.1f} s, {row['s_per_sweep']:.2f} s per sweep (all passes), "
-        f"peak {row['peak_mb']:.0f} MB, residual {row['noise_std']:.3f} for noise {NOISE_STD}"
-    )
-    sizes = {"N": options.rows, "D": D, "I": MODEL["n_basis"], "R": MODEL["rank"]}
-    sizes["engine"] = options.engine
-    given = () if options.rows == ROWS else (f"--rows {options.rows}",)
+@final
+class Airline(Experiment):
+    """A cell is an engine."""
+
+    name = "airline"
+    title = "Six million rows on disk"
     packages = ("numpy", "scipy", "pyarrow")
-    save("airline", SEED, [rounded({**sizes, **row})], packages, given)
+    jobs, local = 0, True
+
+    def cells(self, options: Options) -> list[Cell]:
+        """By the compiled engine, if no other is asked for."""
+        rows = 100_000 if options.quick else ROWS
+        size = size_name(N=rows, D=D, I=MODEL["n_basis"], R=MODEL["rank"])
+        return [Cell(self.name, size, SEED, engine) for engine in options.systems or ("compiled",)]
+
+    def run(self, cell: Cell, data: str | None) -> Record:
+        """Write the file, fit to it in a process of its own."""
+        with tempfile.TemporaryDirectory() as temporary:
+            directory = Path(data or temporary)
+            directory.mkdir(parents=True, exist_ok=True)
+            path = directory / "airline.parquet"
+            table(path, size_of(cell.set)["N"])
+            return {"metrics": isolated(f"{__name__}:fit", path=str(path), engine=cell.system)}
+
+    def markdown(self, records: Sequence[Record]) -> str:
+        """Seconds, memory and objective."""
+        r, m = records[-1], records[-1]["metrics"]
+        size = size_of(r["set"])
+        first, last = m["objective"][0], m["objective"][-1]
+        rows = [
+            ["fit", seconds_text(m["fit_s"])],
+            [f"per sweep, of {m['sweeps']}", seconds_text(m["s_per_sweep"])],
+            ["peak memory of the process", f"{m['peak_mb']:,.0f} MB"],
+            ["objective, first and last sweep", f"{first:.6g}, {last:.6g}"],
+        ]
+        goal = goal_text(m["fit_s"] < 900 and m["peak_mb"] < 2000, "15 minutes and 2 GB")
+        return (
+            f"A synthetic Parquet file of {size['N']:,} × {size['D']} rows, I = {size['I']}, "
+            f"R = {size['R']}, read again in every pass; engine {r['system']}. The airline data "
+            "that the size is taken from have 5,929,413.\n\n"
+            + markdown(["", ""], rows)
+            + (f"\n\n{goal}" if size["N"] == ROWS else "")
+        )
+
+
+EXPERIMENT = Airline()

@@ -1,131 +1,75 @@
 """The first fit of a fresh process, imports and compilation included, against PyPI's tnkm."""
 
-import argparse
-import os
-from time import perf_counter
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, final
 
-from tensorlace_lab.measuring.bench_record import isolated, rounded, save
+from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
+from tensorlace_lab.measuring.processes import isolated
+from tensorlace_lab.measuring.runner import Experiment, Options
+from tensorlace_lab.speed.whole_process import SEED, D
+from tensorlace_lab.writing.markdown import goal_text, markdown, seconds_text, times_text
 
-SEED, D, SWEEPS, BETA, GAMMA = 0, 8, 10, 1.0, 1e-2
-SIZES = [(8, 8), (16, 20), (40, 20)]
+__all__ = ["EXPERIMENT", "FirstFit"]
+
+N, REPEATS = 10_000, 2
+SIZES = ((8, 8), (16, 20), (40, 20))
+"""I and R."""
+
 SYSTEMS = ("tensorlace", "core", "tnkm")
+PARTS = {"process_s": "whole process", "import_s": "imports", "fit_s": "first fit"}
 
 
-def tensorlace(rows: int, I: int, R: int) -> dict[str, float]:
-    """Ten sweeps and the posterior of the last core, as a user would ask for them."""
-    started = perf_counter()
-    import sklearn.base  # noqa: F401
+@final
+class FirstFit(Experiment):
+    """A cell is a size, at which the systems take turns."""
 
-    sklearn_s = perf_counter() - started
-    from tensorlace import TNKMRegressor
+    name = "first_fit"
+    title = "The first fit of a fresh process"
+    packages = ("numpy", "scipy", "scikit-learn", "tnkm", "jax")
+    jobs, local = 0, True
 
-    imported = perf_counter()
-    X, y = _table(rows)
-    model = TNKMRegressor(**_arguments(I, R), random_state=SEED).fit(X, y)
-    sweeps = len(model.machines_[0].fit.history)
-    return {**_seconds(started, imported, sweeps), "sklearn_s": sklearn_s}
+    def cells(self, options: Options) -> list[Cell]:
+        """Three sizes."""
+        rows = 1_000 if options.quick else N
+        sizes = SIZES[:1] if options.quick else SIZES
+        return [Cell(self.name, size_name(N=rows, D=D, I=I, R=R), SEED, "all") for I, R in sizes]
 
-
-def core(rows: int, I: int, R: int) -> dict[str, float]:
-    """The same by the functions below the estimator, which do not import scikit-learn."""
-    started = perf_counter()
-    from tensorlace.fitting.config import Config
-    from tensorlace.fitting.fit_machines import fit_machines
-    from tensorlace.sources import ArraySource
-
-    imported = perf_counter()
-    table = ArraySource(*_table(rows))
-    config = Config.of({**_REST, **_arguments(I, R)}, D)
-    (machine,) = fit_machines(config, table, seeds=[SEED], threads=os.cpu_count() or 1)
-    return _seconds(started, imported, len(machine.fit.history))
-
-
-def _arguments(I: int, R: int) -> dict[str, Any]:
-    return {
-        "rank": R,
-        "n_basis": I,
-        "basis": "unit_polynomial",
-        "warp": "standardise",
-        "solver": "als",
-        "curvature": "last",
-        "core": -1,
-        "noise_precision": BETA,
-        "prior_precision": GAMMA,
-        "max_sweeps": SWEEPS,
-        "tol": 1e-15,
-        "grow_rows": False,
-    }
-
-
-_REST = {
-    "threshold": None,
-    "relative_threshold": False,
-    "prior_groups": "auto",
-    "additive": "auto",
-    "rotate": "auto",
-    "row_dtype": "float64",
-    "engine": "numpy",
-}
-"""Arguments that the estimator has by default."""
-
-
-def tnkm(rows: int, I: int, R: int) -> dict[str, float]:
-    """Ten sweeps by the library's own training function, in double precision, without posterior."""
-    started = perf_counter()
-    os.environ["JAX_ENABLE_X64"] = "1"
-    import jax.numpy as jnp
-    from tnkm.features import PolyNormFeature, ProductFeatures
-    from tnkm.models import CPKM
-    from tnkm.optim import train_als
-
-    imported = perf_counter()
-    X, y = _table(rows)
-    x, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
-    features = ProductFeatures(tuple(PolyNormFeature(I, k_col=d) for d in range(D)))
-    model = CPKM(features, rank=R, seed=SEED, dtype=jnp.float64)
-    train_als(model, jnp.asarray(x), jnp.asarray(y), n_epoch=SWEEPS, gamma_w=GAMMA, beta_e=BETA)
-    model.params[-1].block_until_ready()
-    return _seconds(started, imported, SWEEPS)
-
-
-def _table(rows: int) -> tuple[Any, Any]:
-    import numpy as np
-
-    rng = np.random.default_rng(SEED)
-    X = rng.uniform(-1.5, 1.5, (rows, D))
-    return X, np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + 0.1 * rng.standard_normal(rows)
-
-
-def _seconds(started: float, imported: float, sweeps: int) -> dict[str, float]:
-    return {"import_s": imported - started, "fit_s": perf_counter() - imported, "sweeps": sweeps}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks first_fit")
-    parser.add_argument("--rows", type=int, default=10_000)
-    parser.add_argument("--repeats", type=int, default=2)
-    options, _ = parser.parse_known_args()
-    rows = []
-    for I, R in SIZES:
-        size = {"N": options.rows, "D": D, "I": I, "R": R}
-        best: dict[str, dict[str, Any]] = {}
-        for _ in range(options.repeats):
+    def run(self, cell: Cell, data: str | None) -> Record:
+        """The quickest process of each system, and ratios to tnkm."""
+        size, best = size_of(cell.set), dict[str, dict[str, Any]]()
+        for _ in range(REPEATS):
             for system in SYSTEMS:
-                row = isolated(f"benchmarks.first_fit:{system}", rows=options.rows, I=I, R=R)
+                where = f"tensorlace_lab.speed.whole_process:{system}"
+                row = isolated(where, rows=size["N"], I=size["I"], R=size["R"])
                 if system not in best or row["process_s"] < best[system]["process_s"]:
                     best[system] = row
-                print(f"{system:11s} I={I} R={R}" + _line(row), flush=True)
-        rows += [rounded({"system": system, **size, **best[system]}) for system in SYSTEMS]
-        for system, name in (("tensorlace", "ratio"), ("core", "ratio, core")):
-            ours, theirs = best[system], best["tnkm"]
-            ratio = {k: theirs[k] / ours[k] for k in ("process_s", "import_s", "fit_s")}
-            print(f"{name:11s} I={I} R={R}" + _line(ratio))
-            rows.append(rounded({"system": name, **size, **ratio}))
-    given = () if options.rows == parser.get_default("rows") else (f"--rows {options.rows}",)
-    save("first_fit", SEED, rows, ("numpy", "scipy", "scikit-learn", "tnkm", "jax"), given)
+        ratios = {
+            name: {part: best["tnkm"][part] / best[system][part] for part in PARTS}
+            for system, name in (("tensorlace", "ratio"), ("core", "ratio, core"))
+        }
+        return {"metrics": best | ratios}
+
+    def markdown(self, records: Sequence[Record]) -> str:
+        """Seconds by part, and ratios."""
+        rows = []
+        for r in records:
+            size = size_of(r["set"])
+            for system, parts in r["metrics"].items():
+                show = times_text if system.startswith("ratio") else seconds_text
+                texts = (show(parts[part]) for part in PARTS)
+                rows.append([f"{size['I']}, {size['R']}", system, *texts])
+        size, ours = size_of(records[0]["set"]), records[0]["metrics"]["tensorlace"]
+        least = min(r["metrics"]["ratio"]["process_s"] for r in records)
+        return (
+            f"A fresh process that imports the library and fits {size['N']:,} × {size['D']} rows "
+            f"in {ours['sweeps']} sweeps. tnkm compiles first; tensorlace also computes the "
+            "posterior. The core is the same fit by `tensorlace.fitting.fit_machines`, below the "
+            "estimator.\n\n"
+            + markdown(["I, R", "system", *PARTS.values()], rows)
+            + f"\n\n{goal_text(least >= 10, '10× for the whole process')} Importing "
+            "scikit-learn, which loads scipy.stats and pandas, alone takes "
+            f"{seconds_text(ours['sklearn_s'])}."
+        )
 
 
-def _line(row: dict[str, Any]) -> str:
-    parts = ("process_s", "import_s", "fit_s")
-    return "".join(f"{k.removesuffix('_s'):>9s} {row[k]:7.2f}" for k in parts)
+EXPERIMENT = FirstFit()

@@ -1,6 +1,8 @@
 """The structured Gram against the dense way (form A, SYRK), one thread."""
 
+from collections.abc import Sequence
 from functools import partial
+from typing import final
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -12,10 +14,17 @@ from tensorlace.networks.gram import block_rows, expand, moments
 from tensorlace.networks.native.engine import CompiledEngine
 from tensorlace.rows.memory import Block, MemoryRows, Rows, Statistic
 from tensorlace.solvers.als import Environments, core_system
-from tensorlace_lab.measuring.bench_record import best_of, save
+from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
+from tensorlace_lab.measuring.processes import best_of
+from tensorlace_lab.measuring.runner import Experiment, Options
+from tensorlace_lab.writing.markdown import goal_text, markdown, times_text
+
+__all__ = ["EXPERIMENT", "StructuredGram"]
 
 SEED = 0
 SIZES = [(100_000, 8, 16), (100_000, 16, 20), (100_000, 32, 20), (100_000, 40, 20)]
+"""N, I and R."""
+
 DENSE_BLOCK = 1024
 
 
@@ -76,55 +85,91 @@ def dense_update(rows: Rows, cores: Cores, environments: Environments) -> Statis
     return rows.reduce(kernel)
 
 
-def main() -> None:
-    results: list[dict[str, float]] = []
-    header = ("structured", "dense SYRK", "ratio", "update", "dense", "ratio")
-    print(f"{'N':>8s} {'I':>3s} {'R':>3s}" + "".join(f"{h:>12s}" for h in header))
-    with threadpool_limits(1):
-        for N, I, R in SIZES:
-            rows, cores = problem(N, 2, I, R, block_rows(R))
-            dense_rows, _ = problem(N, 2, I, R, DENSE_BLOCK)
-            kept, dense_kept = Environments(keep=True), Environments(keep=True)
-            Z = [environment(kept, block, cores) for block in rows.blocks]
-            dense_Z = [environment(dense_kept, block, cores) for block in dense_rows.blocks]
-            G, H = structured_gram(rows, Z, R), dense_gram(dense_rows, dense_Z)
-            compiled_rows, _ = problem(N, 2, I, R, CompiledEngine().block_rows(R))
-            right = [environment(Environments(keep=False), b, cores) for b in compiled_rows.blocks]
-            seconds = best_of(
-                15,
-                partial(structured_gram, rows, Z, R),
-                partial(compiled_gram, compiled_rows, right, R),
-                partial(dense_gram, dense_rows, dense_Z),
-                partial(core_system, rows, cores, 0, kept),
-                partial(dense_update, dense_rows, cores, dense_kept),
-            )
-            gram, compiled, syrk, update, dense = (s / N * 1e6 for s in seconds)
-            rate = matrix_rate()
-            work = R * (R + 1) * (2 * I - 1) * 1e6  # of the moments alone, per row
-            shares = work / gram / rate, work / compiled / rate
-            print(
-                f"{N:8d} {I:3d} {R:3d}{gram:9.3f} µs{syrk:9.3f} µs{syrk / gram:12.2f}"
-                f"{update:9.3f} µs{dense:9.3f} µs{dense / update:12.2f}"
-                f"  DGEMM {rate / 1e9:.0f} GFlop/s: {shares[0]:.0%}, compiled {shares[1]:.0%}"
-            )
-            results.append(
-                {
-                    "N": N,
-                    "I": I,
-                    "R": R,
-                    "gram_us_per_row": round(gram, 4),
-                    "compiled_us_per_row": round(compiled, 4),
-                    "dgemm_gflops": round(rate / 1e9, 1),
-                    "share_of_dgemm": round(shares[0], 3),
-                    "compiled_share_of_dgemm": round(shares[1], 3),
-                    "syrk_us_per_row": round(syrk, 4),
-                    "gram_ratio": round(syrk / gram, 3),
-                    "update_us_per_row": round(update, 4),
-                    "dense_update_us_per_row": round(dense, 4),
-                    "update_ratio": round(dense / update, 3),
-                    "relative_difference": float(np.abs(G - H).max() / np.abs(H).max()),
-                }
-            )
-    growth = results[2]["gram_us_per_row"] / results[1]["gram_us_per_row"]
-    print(f"structured Gram, I = 16 → 32: × {growth:.2f}")
-    save("gram", SEED, results, ("numpy", "scipy"))
+def measure(N: int, I: int, R: int) -> dict[str, float]:
+    """Seconds of all ways to sum a Gram matrix, taking turns, and the rate of DGEMM."""
+    rows, cores = problem(N, 2, I, R, block_rows(R))
+    dense_rows, _ = problem(N, 2, I, R, DENSE_BLOCK)
+    kept, dense_kept = Environments(keep=True), Environments(keep=True)
+    Z = [environment(kept, block, cores) for block in rows.blocks]
+    dense_Z = [environment(dense_kept, block, cores) for block in dense_rows.blocks]
+    G, H = structured_gram(rows, Z, R), dense_gram(dense_rows, dense_Z)
+    compiled_rows, _ = problem(N, 2, I, R, CompiledEngine().block_rows(R))
+    right = [environment(Environments(keep=False), b, cores) for b in compiled_rows.blocks]
+    seconds = best_of(
+        15,
+        partial(structured_gram, rows, Z, R),
+        partial(compiled_gram, compiled_rows, right, R),
+        partial(dense_gram, dense_rows, dense_Z),
+        partial(core_system, rows, cores, 0, kept),
+        partial(dense_update, dense_rows, cores, dense_kept),
+    )
+    gram, compiled, syrk, update, dense = (s / N * 1e6 for s in seconds)
+    rate = matrix_rate()
+    work = R * (R + 1) * (2 * I - 1) * 1e6  # of the moments alone, per row
+    return {
+        "gram_us_per_row": gram,
+        "compiled_us_per_row": compiled,
+        "dgemm_gflops": rate / 1e9,
+        "share_of_dgemm": work / gram / rate,
+        "compiled_share_of_dgemm": work / compiled / rate,
+        "syrk_us_per_row": syrk,
+        "gram_ratio": syrk / gram,
+        "update_us_per_row": update,
+        "dense_update_us_per_row": dense,
+        "update_ratio": dense / update,
+        "relative_difference": float(np.abs(G - H).max() / np.abs(H).max()),
+    }
+
+
+@final
+class StructuredGram(Experiment):
+    """A cell is a size, at which all ways take turns."""
+
+    name = "gram"
+    title = "The structured Gram matrix"
+    packages = ("numpy", "scipy")
+    jobs, local = 0, True
+
+    def cells(self, options: Options) -> list[Cell]:
+        """Sizes from small to large."""
+        sizes = [(2_000, 8, 4)] if options.quick else SIZES
+        return [Cell(self.name, size_name(N=N, I=I, R=R), SEED, "all") for N, I, R in sizes]
+
+    def run(self, cell: Cell, data: str | None) -> Record:
+        """Measure with one thread of BLAS."""
+        with threadpool_limits(1):
+            return {"metrics": measure(**size_of(cell.set))}
+
+    def markdown(self, records: Sequence[Record]) -> str:
+        """Microseconds per row, ratios, shares of DGEMM's rate."""
+        found = [(size_of(r["set"]), r["metrics"]) for r in records]
+        rows = [
+            [
+                f"{size['N']:,}, {size['I']}, {size['R']}",
+                f"{m['gram_us_per_row']:.3g} µs",
+                f"{m['syrk_us_per_row']:.3g} µs",
+                times_text(m["gram_ratio"]),
+                times_text(m["update_ratio"]),
+                f"{m['share_of_dgemm']:.0%}",
+                f"{m['compiled_us_per_row']:.3g} µs",
+                f"{m['compiled_share_of_dgemm']:.0%}",
+            ]
+            for size, m in found
+        ]
+        header = ["N, I, R", "structured, per row", "dense SYRK, per row", "Gram", "whole update"]
+        header += ["share of DGEMM", "compiled, per row", "share of DGEMM"]
+        large = [
+            m["compiled_share_of_dgemm"] for size, m in found if size["I"] >= 16 and size["R"] >= 20
+        ]
+        text = (
+            "The Gram matrix of one core from products of basis functions, against forming the "
+            "design matrix and multiplying; one thread. The share is of the rate at which NumPy "
+            "multiplies two matrices of 2000 × 2000 in the same run; pair products, matrix product "
+            "and expansion are timed, the operations of the matrix product counted.\n\n"
+            + markdown(header, rows)
+        )
+        goal = "half of DGEMM's rate for I ≥ 16, R ≥ 20"
+        return f"{text}\n\n{goal_text(min(large) >= 0.5, goal)}" if large else text
+
+
+EXPERIMENT = StructuredGram()

@@ -4,11 +4,10 @@ Precisions are held, so this is about the solver alone. What ``solver="auto"`` a
 ``grow_rows="auto"`` would do is marked.
 """
 
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -29,18 +28,22 @@ from tensorlace.solvers.gauss_newton import GaussNewton
 from tensorlace.solvers.matrix_free import MatrixFree
 from tensorlace.solvers.solver import Solver
 from tensorlace.sources.sampling import hashes
-from tensorlace_lab.measuring.bench_record import save
+from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
+from tensorlace_lab.measuring.runner import Experiment, Options
+from tensorlace_lab.writing.markdown import markdown, seconds_text, size_text, times_text
+
+__all__ = ["EXPERIMENT", "Passes"]
 
 SEED, NOISE, BETA, GAMMA = 0, 0.3, 1 / 0.3**2, 1.0
-SIZES = [
-    (4_000, 8, 6, 4, 4.0),
-    (8_000, 8, 8, 8, 8.0),
-    (20_000, 8, 8, 8, 10.0),
-    (100_000, 8, 8, 16, 16.0),
-    (100_000, 8, 16, 20, 18.0),
-    (500_000, 8, 8, 8, 18.0),
-]
-"""N, D, I, R, and seconds that each solver may take."""
+SIZES = {
+    size_name(N=4_000, D=8, I=6, R=4): 4.0,
+    size_name(N=8_000, D=8, I=8, R=8): 8.0,
+    size_name(N=20_000, D=8, I=8, R=8): 10.0,
+    size_name(N=100_000, D=8, I=8, R=16): 16.0,
+    size_name(N=100_000, D=8, I=16, R=20): 18.0,
+    size_name(N=500_000, D=8, I=8, R=8): 18.0,
+}
+"""Seconds that each solver may take, by size."""
 
 SOLVERS: dict[str, Solver] = {
     "als": ALS(),
@@ -142,7 +145,7 @@ def measure(N: int, D: int, I: int, R: int, seconds: float) -> list[dict[str, An
     best = min(objective for way in ways.values() for *_, objective in way)
     results, auto = [], automatic(N, D, I, R)
     for (name, grown), way in ways.items():
-        row: dict[str, Any] = {"N": N, "D": D, "I": I, "R": R, "solver": name, "grown": grown}
+        row: dict[str, Any] = {"solver": name, "grown": grown}
         row |= {"stages": list(sizes) if grown else [], "final": way[-1][2] / best - 1.0}
         row["auto"] = (type(SOLVERS[name]), grown) == auto
         for level, distance in LEVELS.items():
@@ -150,26 +153,54 @@ def measure(N: int, D: int, I: int, R: int, seconds: float) -> list[dict[str, An
             row[f"seconds_{level}"] = round(there[0][0], 3) if there else None
             row[f"passes_{level}"] = round(there[0][1], 1) if there else None
         results.append(row)
-        shown = "".join(
-            f"{row[f'seconds_{k}'] or np.nan:10.2f} s{row[f'passes_{k}'] or np.nan:8.0f}"
-            for k in LEVELS
-        )
-        print(
-            f"{N:7d} {D:2d} {I:3d} {R:3d} {name:>13s} {'grown' if grown else 'cold':>6s}{shown}"
-            f"   ends {row['final']:.1e} above{', auto' if row['auto'] else ''}",
-            flush=True,
-        )
-        row["final"] = float(f"{row['final']:.3g}")
     return results
 
 
-def main() -> None:
-    header = "".join(f"{k:>10s}  {'passes':>8s}" for k in LEVELS)
-    print(f"{'N':>7s} {'D':>2s} {'I':>3s} {'R':>3s} {'solver':>13s} {'':6s}{header}")
-    results = [row for size in SIZES for row in measure(*size)]
-    save("passes", SEED, results, ("numpy", "scipy"))
+@final
+class Passes(Experiment):
+    """A cell is a size, at which all solvers look for the same objective."""
+
+    name = "passes"
+    title = "Solvers"
+    packages = ("numpy", "scipy")
+    jobs, local = 0, True
+
+    def cells(self, options: Options) -> list[Cell]:
+        """Sizes from small to large."""
+        sizes = list(SIZES)[:1] if options.quick else list(SIZES)
+        return [Cell(self.name, size, SEED, "all") for size in sizes]
+
+    def run(self, cell: Cell, data: str | None) -> Record:
+        """Go until each has found it, or its time is over."""
+        return {"metrics": {"ways": measure(**size_of(cell.set), seconds=SIZES[cell.set])}}
+
+    def markdown(self, records: Sequence[Record]) -> str:
+        """Seconds and passes to 1 % and 0.1 %, and what `auto` costs beside the quickest."""
+        rows, verdicts = [], []
+        for record in records:
+            size, ways = size_text(**size_of(record["set"])), record["metrics"]["ways"]
+            for r in ways:
+                name = f"{r['solver'].replace('_', '-')}, {'grown' if r['grown'] else 'all rows'}"
+                cells = [size, f"**{name}**" if r.get("auto") else name]
+                for level in LEVELS:
+                    seconds, passes = r[f"seconds_{level}"], r[f"passes_{level}"]
+                    done = seconds is not None
+                    cells += [seconds_text(seconds), f"{passes:,.0f}"] if done else ["", ""]
+                rows.append([*cells, f"{r['final']:.2g}"])
+            there = [r for r in ways if r["seconds_1e-2"]]
+            own = next((r for r in there if r.get("auto")), None)
+            if own is not None:
+                least = min(r["seconds_1e-2"] for r in there)
+                verdicts.append(f"{times_text(own['seconds_1e-2'] / least)} at {size}")
+        header = ["N × D, I, R", "solver", "to 1 %", "passes", "to 0.1 %", "passes", "ends above"]
+        text = (
+            "Until the objective is within 1 % and 0.1 % of the best that any solver found there; "
+            "precisions are held. *Grown* fits begin on a part of the rows. What `auto` stands for "
+            "is bold.\n\n" + markdown(header, rows)
+        )
+        if verdicts:
+            text += f"\n\n`auto` takes {'; '.join(verdicts)} the time of the quickest to 1 %."
+        return text
 
 
-if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        measure(*(float(x) if k == 4 else int(x) for k, x in enumerate(argument.split(","))))  # type: ignore[arg-type]
+EXPERIMENT = Passes()

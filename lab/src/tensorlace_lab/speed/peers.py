@@ -1,24 +1,30 @@
 """End to end beside other probabilistic regressors: seconds, accuracy and calibration.
 
 Smooth data with noise of standard deviation 0.3, tables of 500 to 50,000 rows, 2,000 rows to test
-on. Each cell is a process of its own. Rules: a cell may take 120 seconds, a system that took longer
-is not asked again for more rows, and exact Gaussian processes, whose time is cubic in the rows, get
-at most 2,000. They were set after a first run had been too long. What was left out has a reason
-instead of numbers, and a run that was stopped goes on where it was. GPJax stands for the GPU-minded
+on. Each cell is a process of its own. Rules: a cell may take 120 seconds, and exact Gaussian
+processes, whose time is cubic in the rows, get at most 2,000. They were set after a first run had
+been too long. What was left out has a reason instead of numbers. GPJax stands for the GPU-minded
 Gaussian process libraries: GPyTorch would drag several gigabytes of CUDA into a benchmark on two
 cores.
 """
 
-import argparse
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from tensorlace._types import Array
-from tensorlace_lab.measuring.bench_record import Finished, Row, isolated
+from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
+from tensorlace_lab.measuring.processes import isolated
+from tensorlace_lab.measuring.runner import Experiment, Options
+from tensorlace_lab.speed import figures
+from tensorlace_lab.systems import SYSTEMS
+from tensorlace_lab.writing.markdown import markdown, seconds_text
+
+__all__ = ["EXPERIMENT", "Peers"]
 
 SEED, D, N_TEST, CAP, NOISE_STD = 0, 8, 2_000, 120.0, 0.3
 SIZES = (500, 2_000, 10_000, 50_000)
@@ -54,14 +60,30 @@ def _tensorlace(X: Array, y: Array, **arguments: Any) -> Fitted:
 
 def sklearn_gp(X: Array, y: Array) -> Fitted:
     """An exact Gaussian process with one length scale per column."""
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-    from threadpoolctl import threadpool_limits
+    return _as_it_comes("scikit-learn GP", X, y)
 
-    kernel = ConstantKernel(1.0) * RBF(np.ones(D)) + WhiteKernel(0.1)
-    model = GaussianProcessRegressor(kernel, normalize_y=True, random_state=SEED)
-    with threadpool_limits(1):  # as the demo does
-        model.fit(X, y)
+
+def ngboost(X: Array, y: Array) -> Fitted:
+    """Natural gradient boosting of a normal distribution, as it comes."""
+    return _as_it_comes("NGBoost", X, y)
+
+
+def lightgbm(X: Array, y: Array) -> Fitted:
+    """Three boosted quantiles; the standard deviation from the distance of the outer two."""
+    model: Any = SYSTEMS["LightGBM quantiles"](
+        levels=(0.05, 0.5, 0.95), n_jobs=None, random_state=SEED
+    )
+    model.fit(X, y)
+
+    def both(new: Array) -> tuple[Array, Array]:
+        low, middle, high = model.quantiles(new).T
+        return middle, np.maximum((high - low) / (2 * 1.6448536269514722), 1e-3 * y.std())
+
+    return lambda new: model.quantiles(new)[:, 1], both
+
+
+def _as_it_comes(system: str, X: Array, y: Array) -> Fitted:
+    model = SYSTEMS[system](random_state=SEED).fit(X, y)
     return model.predict, lambda new: model.predict(new, return_std=True)
 
 
@@ -69,7 +91,7 @@ def gpjax(X: Array, y: Array) -> Fitted:
     """Exact up to 2,000 rows, beyond a collapsed bound (SGPR) with 200 inducing rows."""
     import jax
 
-    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
     import gpjax as gpx
     import jax.numpy as jnp
 
@@ -108,36 +130,7 @@ def gpjax(X: Array, y: Array) -> Fitted:
     return lambda new: mean + std * np.asarray(mean_only(jnp.asarray(new))), both
 
 
-def ngboost(X: Array, y: Array) -> Fitted:
-    """Natural gradient boosting of a normal distribution, as it comes."""
-    from ngboost import NGBRegressor
-
-    model = NGBRegressor(random_state=SEED, verbose=False).fit(X, y)
-
-    def both(new: Array) -> tuple[Array, Array]:
-        found = model.pred_dist(new)
-        return found.params["loc"], found.params["scale"]
-
-    return model.predict, both
-
-
-def lightgbm(X: Array, y: Array) -> Fitted:
-    """Three boosted quantiles; the standard deviation from the distance of the outer two."""
-    from lightgbm import LGBMRegressor
-
-    low, middle, high = (
-        LGBMRegressor(objective="quantile", alpha=q, random_state=SEED, verbose=-1).fit(X, y)
-        for q in (0.05, 0.5, 0.95)
-    )
-
-    def both(new: Array) -> tuple[Array, Array]:
-        spread = (high.predict(new) - low.predict(new)) / (2 * 1.6448536269514722)
-        return middle.predict(new), np.maximum(spread, 1e-3 * y.std())
-
-    return middle.predict, both
-
-
-SYSTEMS: dict[str, tuple[Callable[[Array, Array], Fitted], int, int]] = {
+ENTRANTS: dict[str, tuple[Callable[[Array, Array], Fitted], int, int]] = {
     "tensorlace, searched": (searched, 0, 10**9),
     "tensorlace, rank 8": (rank_8, 0, 10**9),
     "sklearn GP": (sklearn_gp, 0, EXACT_ROWS),
@@ -149,7 +142,7 @@ SYSTEMS: dict[str, tuple[Callable[[Array, Array], Fitted], int, int]] = {
 """How to fit, and from how many up to how many rows it takes part."""
 
 
-def measure(system: str, N: int) -> Row:
+def measure(system: str, N: int) -> dict[str, float]:
     """Fit and predict; called in a process of its own."""
     from tensorlace import Normal
 
@@ -157,7 +150,7 @@ def measure(system: str, N: int) -> Row:
     X, y = table(N, rng)
     new, truth = table(N_TEST, rng)
     start = perf_counter()
-    mean_of, both_of = SYSTEMS[system][0](X, y)
+    mean_of, both_of = ENTRANTS[system][0](X, y)
     fit_s = perf_counter() - start
     mean_of(new), both_of(new)  # compile what compiles
     start = perf_counter()
@@ -177,36 +170,79 @@ def measure(system: str, N: int) -> Row:
     }
 
 
-def cell(system: str, N: int, before: list[Row]) -> Row:
-    """Numbers, or the reason why there are none; ``before`` are the cells of fewer rows."""
-    if any(row["system"] == system and row.get("slow") for row in before):
-        return {"reason": f"over {CAP:.0f} s with fewer rows", "slow": True}
-    try:
-        return isolated("benchmarks.peers:measure", timeout=CAP, system=system, N=N)
-    except subprocess.TimeoutExpired:
-        return {"reason": f"over {CAP:.0f} s", "slow": True}
-    except RuntimeError as error:
-        return {"reason": f"failed: {error}"[:160]}
+@final
+class Peers(Experiment):
+    """A cell is a system at a number of rows."""
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks peers")
-    parser.add_argument("--fresh", action="store_true", help="forget finished rows")
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
-    options, _ = parser.parse_known_args()
+    name = "peers"
+    title = "Beside other regressors"
     packages = ("numpy", "scipy", "scikit-learn", "gpjax", "jax", "ngboost", "lightgbm")
-    sizes = " ".join(map(str, options.sizes))
-    given = () if options.sizes == list(SIZES) else (f"--sizes {sizes}",)
-    done = Finished("peers", SEED, ("system", "N"), packages, options.fresh, given)
-    for N in sorted(options.sizes):
-        for system, (_, least, most) in SYSTEMS.items():
-            if not least <= N <= most or {"system": system, "N": N} in done:
+    jobs, local = 0, True
+
+    def cells(self, options: Options) -> list[Cell]:
+        """From few rows to many."""
+        return [
+            Cell(self.name, size_name(N=N), SEED, system)
+            for N in (SIZES[:1] if options.quick else SIZES)
+            for system, (_, least, most) in ENTRANTS.items()
+            if least <= N <= most
+        ]
+
+    def run(self, cell: Cell, data: str | None) -> Record:
+        """Numbers, or the reason why there are none."""
+        how = {"system": cell.system, "N": size_of(cell.set)["N"]}
+        try:
+            return {"metrics": isolated(f"{__name__}:measure", timeout=CAP, **how)}
+        except subprocess.TimeoutExpired:
+            return {"metrics": {}, "reason": f"over {CAP:.0f} s"}
+        except RuntimeError as error:
+            return {"metrics": {}, "reason": f"failed: {error}"[:160]}
+
+    def markdown(self, records: Sequence[Record]) -> str:
+        """Seconds and scores by size, and who has the lower NLL."""
+        header = ["rows", "system", "fit", "mean", "mean and std", "RMSE", "NLL", "CRPS"]
+        rows, nll = [], dict[int, dict[str, float]]()
+        for r in _in_order(records):
+            N, m = size_of(r["set"])["N"], r["metrics"]
+            cells = [f"{N:,}", r["system"]]
+            if "reason" in r:
+                rows.append([*cells, r["reason"], *[""] * 5])
                 continue
-            row = cell(system, N, [old for old in done.rows if old["N"] < N])
-            said = row.get("reason") or (
-                f"fit {row['fit_s']:.2f} s, mean {row['mean_s'] * 1e3:.1f} ms, with std "
-                f"{row['mean_and_std_s'] * 1e3:.1f} ms, rmse {row['rmse']:.4f}, nll "
-                f"{row['nll']:.4f}, crps {row['crps']:.4f}"
-            )
-            print(f"{N:6d} {system:21s} {said}", flush=True)
-            done.add({"system": system, "N": N, "D": D, **row})
+            nll.setdefault(N, {})[r["system"]] = m["nll"]
+            times = [seconds_text(m[k]) for k in ("fit_s", "mean_s", "mean_and_std_s")]
+            rows.append([*cells, *times, *(f"{m[k]:.4f}" for k in ("rmse", "nll", "crps"))])
+        beaten: list[str] = []
+        for N, of in nll.items():
+            own = [v for system, v in of.items() if system.startswith("tensorlace")]
+            better = [system for system, v in of.items() if own and v < min(own)]
+            if better:
+                beaten.append(f"{N:,} rows ({', '.join(better)})")
+        verdict = "No peer has a lower NLL at any size."
+        if beaten:
+            verdict = f"A peer has the lower NLL at {'; '.join(beaten)}."
+        return (
+            "A smooth function of eight columns with noise of standard deviation 0.3; 2,000 test "
+            "rows. tensorlace as it comes with a search of 10 seconds, and as one model of rank 8 "
+            "with 8 basis functions; exact Gaussian processes up to 2,000 rows, GPJax with 200 "
+            "inducing rows beyond; the others as they come. LightGBM's standard deviation is read "
+            "off its 5 % and 95 % quantiles. A cell may take 120 seconds.\n\n"
+            "![Fit time and NLL against rows](benchmarks/peers.svg)\n\n"
+            f"{markdown(header, rows)}\n\n{verdict}"
+        )
+
+    def figures(self, records: Sequence[Record], directory: Path) -> list[Path]:
+        """Fit time and NLL against rows."""
+        points = [
+            {"N": size_of(r["set"])["N"], "system": r["system"], **r["metrics"]}
+            for r in _in_order(records)
+        ]
+        return [figures.peers(points, directory / "peers.svg")]
+
+
+def _in_order(records: Sequence[Record]) -> list[Record]:
+    """From few rows to many."""
+    entrants = list(ENTRANTS)
+    return sorted(records, key=lambda r: (size_of(r["set"])["N"], entrants.index(r["system"])))
+
+
+EXPERIMENT = Peers()

@@ -6,10 +6,11 @@ in memory, and against D also streamed: there every pass computes the features o
 Exponents are least-squares slopes of log time on log size.
 """
 
-import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any, final
 
 import numpy as np
 
@@ -22,7 +23,13 @@ from tensorlace.rows.memory import MemoryRows, Rows
 from tensorlace.rows.streamed import StreamedRows
 from tensorlace.solvers.als import sweep
 from tensorlace.sources import NpySource
-from tensorlace_lab.measuring.bench_record import Finished, Row, isolated
+from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
+from tensorlace_lab.measuring.processes import isolated
+from tensorlace_lab.measuring.runner import Experiment, Options
+from tensorlace_lab.speed import figures
+from tensorlace_lab.writing.markdown import goal_text, markdown, seconds_text
+
+__all__ = ["EXPERIMENT", "Scaling", "exponents"]
 
 SEED, BETA, GAMMA, THREADS = 0, 10.0, 1.0, 2
 STREAMED, MEMORY = "streamed", "in memory"
@@ -38,6 +45,14 @@ AXES = {
     ("D", MEMORY): (BASE, (4, 8, 16, 32)),
     ("D", STREAMED): (SMALL, (4, 8, 16, 32)),
 }
+GOALS = {
+    "N": ("1.00 ± 0.05", 1.05),
+    "I": ("at most 1.2", 1.2),
+    "R": ("at most 2.1", 2.1),
+    "D": ("at most 1.1", 1.1),
+}
+"""Exponents aimed at, in words and at most."""
+
 PAPER = {"N": 1, "I": 2, "R": 2, "D": 1}
 """Exponents of a sweep in the paper's table of complexities, O(N D I² R²)."""
 
@@ -59,7 +74,9 @@ def table(directory: Path, N: int, D: int) -> tuple[Path, Path]:
     return X, y
 
 
-def sweep_seconds(directory: str, where: str, N: int, D: int, I: int, R: int, repeats: int) -> Row:
+def sweep_seconds(
+    directory: str, where: str, N: int, D: int, I: int, R: int, repeats: int
+) -> dict[str, float]:
     """Least seconds of a sweep; called in a process of its own."""
     source = NpySource(*table(Path(directory), N, D))
     unit = np.array([0.0, 1.0])
@@ -90,66 +107,119 @@ def sweep_seconds(directory: str, where: str, N: int, D: int, I: int, R: int, re
     return {"sweep_s": min(seconds)}
 
 
-def exponents(rows: list[Row]) -> list[Row]:
-    """Slopes of log time on log size, one row per axis with two sizes or more."""
+def exponents(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Slopes of log time on log size, one for each axis of two sizes or more; of four digits."""
     out = []
     for axis, where in AXES:
-        found = [row for row in rows if (row["axis"], row["where"]) == (axis, where)]
+        found = [r for r in records if (r["protocol"], r["system"]) == (axis, where)]
         if len(found) < 2:
             continue
-        x = np.log([row[axis] for row in found])
-        y = np.log([row["sweep_s"] for row in found])
+        x = np.log([size_of(r["set"])[axis] for r in found])
+        y = np.log([r["metrics"]["sweep_s"] for r in found])
         out.append(
             {
-                "axis": f"exponent of {axis}",
+                "axis": axis,
                 "where": where,
-                "exponent": float(np.polyfit(x, y, 1)[0]),
-                "last_step": float((y[-1] - y[-2]) / (x[-1] - x[-2])),
+                "exponent": float(f"{np.polyfit(x, y, 1)[0]:.4g}"),
+                "last_step": float(f"{(y[-1] - y[-2]) / (x[-1] - x[-2]):.4g}"),
                 "paper": PAPER[axis],
             }
         )
     return out
 
 
-def cells(divide: int) -> list[Row]:
-    """All tables to measure; ``divide`` makes them smaller, for a try."""
-    out = []
-    for (axis, where), (base, sizes) in AXES.items():
-        for size in sizes if divide == 1 else sizes[:3]:
-            cell = {"axis": axis, "where": where, **base, axis: size}
-            out.append({**cell, "N": max(64, cell["N"] // divide)})
-    return out
+@final
+class Scaling(Experiment):
+    """A cell is a size on an axis (the protocol), streamed or in memory (the system)."""
+
+    name = "scaling"
+    title = "Growth with N, I, R and D"
+    protocols = tuple(PAPER)
+    packages = ("numpy", "scipy")
+    jobs, local = 0, True
+
+    def cells(self, options: Options) -> list[Cell]:
+        """Axis by axis, from small to large."""
+        out = []
+        for (axis, where), (base, sizes) in AXES.items():
+            for value in sizes[:3] if options.quick else sizes:
+                size = {**base, axis: value}
+                if options.quick:
+                    size["N"] //= 100
+                out.append(Cell(self.name, size_name(**size), SEED, where, axis))
+        return [cell for cell in out if cell.protocol in (options.protocols or self.protocols)]
+
+    def run(self, cell: Cell, data: str | None) -> Record:
+        """Write the table, sweep in a process of its own."""
+        size = size_of(cell.set)
+        with tempfile.TemporaryDirectory() as temporary:
+            directory = Path(data or temporary)
+            directory.mkdir(parents=True, exist_ok=True)
+            table(directory, size["N"], size["D"])
+            repeats = 1 if size["N"] > 1_000_000 else 3
+            how: dict[str, Any] = {"where": cell.system, **size, "repeats": repeats}
+            found = isolated(f"{__name__}:sweep_seconds", directory=str(directory), **how)
+        return {"metrics": found}
+
+    def markdown(self, records: Sequence[Record]) -> str:
+        """Exponents beside the paper's, and the memory of streamed fits."""
+        records = _in_order(records)
+        rows = []
+        for r in exponents(records):
+            aim, most = GOALS[r["axis"]]
+            met = r["exponent"] <= most and (r["axis"] != "N" or r["exponent"] >= 0.95)
+            fitted, last = f"{r['exponent']:.2f}", f"{r['last_step']:.2f}"
+            reached = f"{aim}: {'reached' if met else '**not reached**'}"
+            rows.append([f"{r['axis']}, {r['where']}", fitted, last, str(r["paper"]), reached])
+        text = (
+            "Seconds per ALS sweep, rows streamed from disk against N and in memory otherwise. The "
+            "paper's count of operations is O(N D I² R²). Streamed, every core asks for the "
+            "features of all columns again, a share of the work that is quadratic in D.\n\n"
+            "![Time of a sweep against N, I, R and D](benchmarks/scaling.svg)\n\n"
+            + markdown(["against", "fitted exponent", "last step", "paper", "aim"], rows)
+        )
+        streamed = {
+            size_of(r["set"])["N"]: r["metrics"]
+            for r in records
+            if (r["protocol"], r["system"]) == ("N", STREAMED)
+        }
+        if len(streamed) > 1:
+            memory = [
+                [f"{N:,}", seconds_text(m["sweep_s"]), f"{m['peak_mb']:,.0f} MB"]
+                for N, m in streamed.items()
+            ]
+            text += "\n\n" + markdown(["N, streamed", "sweep", "peak of the process"], memory)
+        if {1_000_000, 10_000_000} <= set(streamed):
+            more = streamed[10_000_000]["peak_mb"] / streamed[1_000_000]["peak_mb"] - 1.0
+            text += f"\n\nTen times the rows take {more:+.1%} memory. "
+            text += goal_text(more <= 0.05, "+5 %")
+        return text
+
+    def figures(self, records: Sequence[Record], directory: Path) -> list[Path]:
+        """Seconds against each size."""
+        records = _in_order(records)
+        points = {
+            (axis, where): [
+                (size_of(r["set"])[axis], r["metrics"]["sweep_s"])
+                for r in records
+                if (r["protocol"], r["system"]) == (axis, where)
+            ]
+            for axis, where in AXES
+        }
+        slopes = {(r["axis"], r["where"]): r for r in exponents(records)}
+        return [figures.scaling(points, slopes, directory / "scaling.svg")]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks scaling")
-    parser.add_argument("--fresh", action="store_true", help="forget finished rows")
-    parser.add_argument("--dir", help="where the tables go, 1 GB; by default they are temporary")
-    parser.add_argument("--divide", type=int, default=1, help="divide the rows, for a try")
-    options, _ = parser.parse_known_args()
-    given = () if options.divide == 1 else (f"--divide {options.divide}",)
-    keys = ("axis", "where", "N", "D", "I", "R")
-    done = Finished("scaling", SEED, keys, ("numpy", "scipy"), options.fresh, given)
-    with tempfile.TemporaryDirectory() as temporary:
-        directory = Path(options.dir or temporary)
-        directory.mkdir(parents=True, exist_ok=True)
-        for cell in cells(options.divide):
-            if cell not in done:
-                done.add({**cell, **_measure(directory, cell)})
-    for row in exponents(done.rows):
-        print(f"{row['axis']}, {row['where']}: {row['exponent']:.2f}, paper {row['paper']}")
-        done.add({**dict.fromkeys("NDIR", 0), **row})
-
-
-def _measure(directory: Path, cell: Row) -> Row:
-    size = {k: cell[k] for k in "NDIR"}
-    table(directory, cell["N"], cell["D"])
-    row = isolated(
-        "benchmarks.scaling:sweep_seconds",
-        directory=str(directory),
-        where=cell["where"],
-        **size,
-        repeats=1 if cell["N"] > 1_000_000 else 3,
+def _in_order(records: Sequence[Record]) -> list[Record]:
+    """Axis by axis, from small to large."""
+    axes = list(AXES)
+    return sorted(
+        records,
+        key=lambda r: (
+            axes.index((r["protocol"], r["system"])),
+            size_of(r["set"])[r["protocol"]],
+        ),
     )
-    print(f"{cell['where']:9s} {size} {row['sweep_s']:9.3f} s {row['peak_mb']:7.0f} MB", flush=True)
-    return row
+
+
+EXPERIMENT = Scaling()

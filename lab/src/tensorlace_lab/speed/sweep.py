@@ -4,12 +4,11 @@ Times are taken in one process; the memory of a sweep is the peak of a process o
 it held with the data and the libraries loaded (for tnkm that includes what compiling takes).
 """
 
-import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -21,7 +20,12 @@ from tensorlace.networks.engine import NUMPY, Engine
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import sweep
 from tensorlace.solvers.linearisation import residual_squares
-from tensorlace_lab.measuring.bench_record import best_of, isolated, memory_mb, rounded, save
+from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
+from tensorlace_lab.measuring.processes import best_of, isolated, memory_mb
+from tensorlace_lab.measuring.runner import Experiment, Options
+from tensorlace_lab.writing.markdown import markdown, seconds_text, size_text, times_text
+
+__all__ = ["EXPERIMENT", "Sweep"]
 
 SEED, BETA, GAMMA = 0, 1.0, 1e-2
 SIZES = [
@@ -31,6 +35,14 @@ SIZES = [
     (100_000, 8, 16, 20),
     (100_000, 8, 40, 20),
 ]
+"""N, D, I and R."""
+
+TITLES = {
+    "tensorlace": "tensorlace",
+    "tensorlace_compiled": "tensorlace, compiled",
+    "tnkm": "tnkm",
+    "dense_numpy": "dense NumPy",
+}
 
 
 def dense_sweep(phi: list[Array], y: Array, cores: Cores) -> Cores:
@@ -140,10 +152,6 @@ def measure(N: int, D: int, I: int, R: int) -> dict[str, Any]:
     for table in rows.values():
         table.close()
     return {
-        "N": N,
-        "D": D,
-        "I": I,
-        "R": R,
         **{f"{name}_s": s for name, s in seconds.items()},
         "tnkm_first_s": compile_and_sweep,
         "ratio_tnkm": seconds["tnkm"] / seconds["tensorlace"],
@@ -171,7 +179,7 @@ def memory(system: str, N: int, D: int, I: int, R: int) -> dict[str, Any]:
         Peer(small[0], small[1], I, small[2]).sweep()  # loads and starts the library
     with our_rows(*problem(64, D, I, R)[:2], I, R, NUMPY) as rows:
         sweep(rows, cores, BETA, gamma)
-    before = memory_mb()
+    before = memory_mb() or np.nan
     if system == "tnkm":
         Peer(x, y, I, cores).sweep()
     elif system == "dense_numpy":
@@ -179,31 +187,56 @@ def memory(system: str, N: int, D: int, I: int, R: int) -> dict[str, Any]:
     else:
         with our_rows(x, y, I, R, engines()[system]) as rows:
             sweep(rows, cores, BETA, gamma)
-    return {"added_mb": memory_mb("VmHWM") - before}
+    return {"added_mb": (memory_mb("VmHWM") or np.nan) - before}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks sweep")
-    parser.add_argument("--sizes", type=int, default=len(SIZES), help="only so many, for a try")
-    options, _ = parser.parse_known_args()
-    results = []
-    print(
-        f"{'N':>7s} {'D':>2s} {'I':>3s} {'R':>3s}{'ours':>11s}{'tnkm':>11s}{'ratio':>7s}"
-        f"{'dense':>11s}{'ratio':>7s}  same objective to; MB added by a sweep"
-    )
-    for N, D, I, R in SIZES[: options.sizes]:
-        row = measure(N, D, I, R)
+@final
+class Sweep(Experiment):
+    """A cell is a size, at which all systems take turns."""
+
+    name = "sweep"
+    title = "A sweep, beside other code"
+    packages = ("numpy", "scipy", "tnkm", "jax")
+    jobs, local = 0, True
+
+    def cells(self, options: Options) -> list[Cell]:
+        """Sizes from small to large."""
+        sizes = SIZES[:1] if options.quick else SIZES
+        names = (size_name(N=N, D=D, I=I, R=R) for N, D, I, R in sizes)
+        return [Cell(self.name, name, SEED, "all") for name in names]
+
+    def run(self, cell: Cell, data: str | None) -> Record:
+        """Seconds in this process, memory each in one of its own."""
+        size = size_of(cell.set)
+        row = measure(**size)
         for system in (*engines(), "tnkm", "dense_numpy"):
-            found = isolated("benchmarks.sweep:memory", system=system, N=N, D=D, I=I, R=R)
+            found = isolated(f"{__name__}:memory", system=system, **size)
             row[f"{system}_mb"] = found["added_mb"]
-        print(
-            f"{N:7d} {D:2d} {I:3d} {R:3d}"
-            f"{row['tensorlace_s'] * 1e3:8.2f} ms{row['tnkm_s'] * 1e3:8.2f} ms"
-            f"{row['ratio_tnkm']:7.2f}{row['dense_numpy_s'] * 1e3:8.2f} ms"
-            f"{row['ratio_dense']:7.2f}  {row['objective_difference']:.0e}; "
-            + ", ".join(f"{k[:-3]} {v:.0f}" for k, v in row.items() if k.endswith("_mb")),
-            flush=True,
+        return {"metrics": row}
+
+    def markdown(self, records: Sequence[Record]) -> str:
+        """Seconds and ratios, and memory."""
+        found = {size_text(**size_of(r["set"])): r["metrics"] for r in records}
+        systems = [s for s in TITLES if all(f"{s}_s" in m for m in found.values())]
+        header = ["N × D, I, R", *(TITLES[s] for s in systems)]
+        rows = [[size, *(_over(m, s) for s in systems)] for size, m in found.items()]
+        text = (
+            "One ALS sweep in double precision from the same start to the same objective; in "
+            "brackets the time relative to tensorlace's.\n\n" + markdown(header, rows)
         )
-        results.append(rounded(row))
-    given = () if options.sizes == len(SIZES) else (f"--sizes {options.sizes}",)
-    save("sweep", SEED, results, ("numpy", "scipy", "tnkm", "jax"), given)
+        slower = [s for s, m in found.items() if min(m["ratio_tnkm"], m["ratio_dense"]) < 1.0]
+        if slower:
+            text += f"\n\nAnother system is faster at {'; '.join(slower)}."
+        rows = [[size, *(f"{m[f'{s}_mb']:,.0f} MB" for s in systems)] for size, m in found.items()]
+        text += "\n\nMemory that a sweep adds to a process that holds the data:\n\n"
+        return text + markdown(header, rows)
+
+
+def _over(metrics: dict[str, float], system: str) -> str:
+    seconds = seconds_text(metrics[f"{system}_s"])
+    if system == "tensorlace":
+        return seconds
+    return f"{seconds} ({times_text(metrics[f'{system}_s'] / metrics['tensorlace_s'])})"
+
+
+EXPERIMENT = Sweep()

@@ -1,13 +1,13 @@
-"""The systems that tensorlace is compared with, each a scikit-learn regressor.
+"""The compared systems by name, each a scikit-learn regressor that predicts distributions.
 
-They are done right, which is not always as published: every class says what it follows and where it
-departs. The neural ones need ``pip install tensorlace[baselines]``; nothing here is imported, and
-no JAX loaded, before a class is asked for.
+Those of the paper are done right, which is not always as published: every class says what it
+follows and where it departs. No module is imported, and no JAX loaded, before its class is asked
+for.
 
->>> from tensorlace import baselines
->>> list(baselines.SYSTEMS)[4:6]
+>>> from tensorlace_lab import systems
+>>> list(systems.SYSTEMS)[4:6]
 ['Exact GP', 'LA-BNN']
->>> baselines.SYSTEMS["Exact GP"] is baselines.ExactGP
+>>> systems.SYSTEMS["Exact GP"] is systems.ExactGP
 True
 """
 
@@ -16,68 +16,87 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
 if TYPE_CHECKING:
-    from tensorlace_lab.systems.regressor import Baseline
+    from tensorlace_lab.systems.regressor import System
 
-# name in the paper's table, class, module; after the table's columns the related work
-_TABLE = (
-    ("GWI-DNN", "GWI", "gwi"),
-    ("FVI", "FVI", "fvi"),
-    ("BBB", "BayesByBackprop", "bayes_by_backprop"),
-    ("alpha=0.5", "AlphaDropout", "alpha_dropout"),
-    ("Exact GP", "ExactGP", "exact_gp"),
-    ("LA-BNN", "LaplaceBNN", "laplace_bnn"),
-    ("MF-BTN", "MeanFieldBTN", "mean_field_btn"),
-    ("SP-BTN", "StructuredBTN", "structured_btn"),
-    ("T-KRR", "TKRR", "tkrr"),
-    ("QTNM", "QTNM", "qtnm"),
-    ("TN-GPR", "TNGPR", "tngpr"),
-    ("BTN-KM", "BTNKM", "btnkm"),
-    ("LA-TTKM", "TTRegressor", "tensor_train"),
-)
-_MODULES = {cls: module for _, cls, module in _TABLE}
+_PAPER = {
+    "GWI-DNN": "paper.gwi:GWI",
+    "FVI": "paper.fvi:FVI",
+    "BBB": "paper.bayes_by_backprop:BayesByBackprop",
+    "alpha=0.5": "paper.alpha_dropout:AlphaDropout",
+    "Exact GP": "paper.exact_gp:ExactGP",
+    "LA-BNN": "paper.laplace_bnn:LaplaceBNN",
+    "MF-BTN": "paper.mean_field_btn:MeanFieldBTN",
+    "SP-BTN": "paper.structured_btn:StructuredBTN",
+    "T-KRR": "paper.tkrr:TKRR",
+    "QTNM": "paper.qtnm:QTNM",
+    "TN-GPR": "paper.tngpr:TNGPR",
+    "BTN-KM": "paper.btnkm:BTNKM",
+    "LA-TTKM": "paper.tensor_train:TTRegressor",
+}
+_PEERS = {
+    "scikit-learn GP": "peers.gaussian_process:SklearnGP",
+    "polynomial GP": "peers.polynomial_gp:PolynomialGP",
+    "BayesianRidge": "peers.bayesian_ridge:BayesianRidge",
+    "NGBoost": "peers.ngboost_normal:NGBoost",
+    "LightGBM quantiles": "peers.lightgbm_quantiles:LightGBMQuantiles",
+}
+_WHERE = {**_PAPER, **_PEERS}
+_MODULES = {cls: module for module, _, cls in (where.partition(":") for where in _WHERE.values())}
 
 __all__ = [
     "BTNKM",
     "FVI",
     "GWI",
+    "PAPER",
+    "PEERS",
     "QTNM",
     "SYSTEMS",
     "TKRR",
     "TNGPR",
     "AlphaDropout",
     "BayesByBackprop",
+    "BayesianRidge",
     "ExactGP",
     "LaplaceBNN",
+    "LightGBMQuantiles",
     "MeanFieldBTN",
+    "NGBoost",
+    "PolynomialGP",
+    "SklearnGP",
     "StructuredBTN",
     "TTRegressor",
 ]
 
+PAPER = tuple(_PAPER)
+"""In the order of the paper's table, then those of its related work."""
+
+PEERS = tuple(_PEERS)
+"""Regressors of other libraries."""
+
 
 @final
-class _Systems(Mapping[str, "type[Baseline]"]):
-    """Name in the table -> class, loaded when looked up."""
+class _Systems(Mapping[str, "type[System]"]):
+    """Name -> class, loaded when looked up."""
 
-    def __init__(self) -> None:
-        self._classes = {name: cls for name, cls, _ in _TABLE}
-
-    def __getitem__(self, name: str) -> "type[Baseline]":
-        return __getattr__(self._classes[name])
+    def __getitem__(self, name: str) -> "type[System]":
+        return __getattr__(_WHERE[name].partition(":")[2])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._classes)
+        return iter(_WHERE)
 
     def __len__(self) -> int:
-        return len(self._classes)
+        return len(_WHERE)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = f"{__name__}.{_MODULES[name]}"
     try:
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        hint = f"{name} needs {error.name}: pip install tensorlace[baselines]"
+        extra = "peers" if ".peers." in module else "neural"
+        hint = f"{name} needs {error.name}: pip install 'tensorlace-lab[{extra}]'"
         raise ModuleNotFoundError(hint, name=error.name) from error
 
 
@@ -85,5 +104,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-SYSTEMS: Mapping[str, "type[Baseline]"] = _Systems()
-"""The compared systems in the order of the paper's table, then those of its related work."""
+SYSTEMS: Mapping[str, "type[System]"] = _Systems()
+"""All of them by name; a further one is a file, and a line in this module."""

@@ -1,4 +1,4 @@
-"""What all compared systems share: the scikit-learn contract, and standardised data inside."""
+"""What compared systems share: the scikit-learn contract, and standardised data inside."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from tensorlace.metrics import nll
 from tensorlace.predictive.distributions import Distribution, Mixture
 
-__all__ = ["Array", "Baseline", "Scale", "UnitBox", "equal_mixture"]
+__all__ = ["Array", "Baseline", "Scale", "System", "UnitBox", "equal_mixture"]
 Array = NDArray[np.float64]
 _FEW_ROWS = 2000
 _Option = TypeVar("_Option")
@@ -61,15 +61,46 @@ class UnitBox:
         return (X - self.low) / self.width
 
 
-class Baseline(RegressorMixin, BaseEstimator, ABC):
-    """A regressor that predicts distributions. Subclasses see standardised X and y only."""
+class System(RegressorMixin, BaseEstimator, ABC):
+    """A regressor that predicts distributions."""
 
     random_state: Any
 
+    @abstractmethod
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to X (N, D) and y (N,)."""
+
+    @abstractmethod
+    def predict_dist(self, X: Any) -> Distribution:
+        """Predictive distributions of new targets for the n rows of X, in units of y."""
+
+    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Predictive mean (n,), and with ``return_std`` the standard deviation of a new y (n,)."""
+        dist = self.predict_dist(X)
+        return (dist.mean, dist.std) if return_std else dist.mean
+
+    def _checked(self, X: Any, y: Any, *, as_it_is: bool = False) -> tuple[Any, Array]:
+        """Training rows as floats, or the table as it is, and targets as floats."""
+        if as_it_is:
+            X, y = validate_data(self, X, y, skip_check_array=True)
+            return X, np.asarray(y, dtype=float)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        y = np.asarray(y, dtype=float)
+        return X, np.asarray(y, dtype=float)
+
+    def _rows(self, X: Any, *, as_it_is: bool = False) -> Any:
+        """New rows as floats, or the table as it is; of the columns of the training rows."""
+        if as_it_is:
+            return validate_data(self, X, reset=False, skip_check_array=True)
+        return validate_data(self, X, dtype=np.float64, reset=False)
+
+
+class Baseline(System):
+    """A system whose subclasses see standardised X and y only."""
+
+    @final
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to X (N, D) and y (N,)."""
+        X, y = self._checked(X, y)
         self._inputs, self._target = Scale.of(X), Scale.of(y)
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
@@ -79,17 +110,12 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):
         self.is_fitted_ = True
         return self
 
+    @final
     def predict_dist(self, X: Any) -> Distribution:
         """Predictive distributions of new targets for the n rows of X, in units of y."""
         check_is_fitted(self, "is_fitted_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        inside = self._predict(self._inputs.standardise(X))
+        inside = self._predict(self._inputs.standardise(self._rows(X)))
         return inside.affine(float(self._target.scale), float(self._target.location))
-
-    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Predictive mean (n,), and with ``return_std`` the standard deviation of a new y (n,)."""
-        dist = self.predict_dist(X)
-        return (dist.mean, dist.std) if return_std else dist.mean
 
     def _choose(
         self,

@@ -1,6 +1,6 @@
 """One file per command.
 
-Imports from: columns, machines, estimators, model_file, export, report, serve.
+Imports from: predictive, metrics, columns, machines, estimators, model_file, export, report, serve.
 """
 
 __all__: list[str] = []

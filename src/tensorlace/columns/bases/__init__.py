@@ -1,6 +1,6 @@
 """How one column becomes a small feature vector: one file per basis.
 
-Imports from: no other room.
+Imports from: portable.
 """
 
 from tensorlace.columns.bases.basis import Basis

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tensorlace._types import Array, Mask
 from tensorlace.errors import InputError
+from tensorlace.portable import Builder, Value
 
 __all__ = [
     "Basis",
@@ -83,6 +84,23 @@ class Basis(ABC):
     def novel(self, u: Array) -> Mask:
         """Tell which variables (n,) stand for something that no training row had."""
         return np.isnan(u)
+
+    def portable(self, g: Builder, u: Value) -> Value:
+        """`phi` as a graph: ``u`` of shape (n,) gives (I, n).
+
+        Raises
+        ------
+        InputError
+            Unless the basis has a portable form.
+        """
+        raise InputError(
+            f"the {self.name} basis has no portable form, which exports and pages need: give "
+            f"{type(self).__name__} a method portable(g, u)"
+        )
+
+    def portable_novel(self, g: Builder, u: Value) -> Value | None:
+        """`novel` as a graph: a mask (n,), or None if nothing ever is."""
+        return g.isnan(u)
 
     @final
     def closure(self) -> Array:

@@ -8,6 +8,7 @@ import scipy
 
 from tensorlace._types import Array
 from tensorlace.columns.bases.basis import Basis, check_whole
+from tensorlace.portable import Builder, Value
 
 __all__ = ["BSpline"]
 
@@ -55,6 +56,22 @@ class BSpline(Basis):
         points = np.clip(u, 0.0, 1.0)
         matrix = scipy.interpolate.BSpline.design_matrix(points, self._knots(), self.degree)
         return np.ascontiguousarray(matrix.toarray().T, dtype=np.float64)
+
+    def portable(self, g: Builder, u: Value) -> Value:
+        """Cox and de Boor: functions of each degree from two neighbours of the degree below."""
+        knots = self._knots()
+        x = g.clip(u, 0.0, 1.0)
+        left, right = knots[:-1, None], knots[1:, None].copy()
+        right[self.n - 1] = np.inf  # the last cell that is not empty holds its right end
+        B = g.number((x >= left) & (x < right))
+        for degree in range(1, self.degree + 1):
+            m = knots.size - 1 - degree
+            width = knots[degree : degree + m + 1] - knots[: m + 1]
+            slope = np.divide(1.0, width, out=np.zeros_like(width), where=width > 0.0)[:, None]
+            rising = (x - knots[:m, None]) * slope[:m]
+            falling = (knots[degree + 1 :, None] - x) * slope[1:]
+            B = rising * g.slice(B, 0, m) + falling * g.slice(B, 1, m + 1)
+        return B
 
     def psi(self, u: Array) -> Array:
         """Evaluate ``B_i B_{i+k}``, ordered by ``k``, then ``i``: (n,) gives (S, n)."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.columns.bases.basis import Basis, first, frequency_closure, powers
+from tensorlace.portable import Builder, Value, complex_powers
 
 __all__ = ["Chebyshev"]
 
@@ -42,6 +43,16 @@ class Chebyshev(Basis):
     def phi(self, u: Array) -> Array:
         """Evaluate ``T_i``: (n,) gives (I, n)."""
         return _chebyshev(u, self.n)
+
+    def portable(self, g: Builder, u: Value) -> Value:
+        """``Re z^k`` within [-1, 1] and the hyperbolic cosines beyond, as in `phi`."""
+        k = np.arange(float(self.n))[:, None]
+        near, _ = complex_powers(g, u, g.sqrt((1.0 - u) * (1.0 + u)), self.n)
+        size = g.abs(u)
+        growth = g.sqrt(size - 1.0) * g.sqrt(size + 1.0) + size
+        far = 0.5 * g.power(growth, k) + 0.5 * g.power(1.0 / growth, k)
+        far = far * g.where((k % 2.0 == 1.0) & (u < 0.0), -1.0, 1.0)
+        return g.where(k == 1.0, u, g.where(size > 1.0, far, near))
 
     def psi(self, u: Array) -> Array:
         """Evaluate ``T_s``: (n,) gives (2I-1, n)."""

@@ -14,6 +14,7 @@ from tensorlace.columns.bases.basis import (
     harmonics,
     without_traces,
 )
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Cosine"]
 
@@ -56,6 +57,11 @@ class Cosine(Basis):
         """Evaluate ``a_i cos(i pi u)``: (n,) gives (I, n)."""
         waves = harmonics(np.pi * np.clip(u, 0.0, 1.0), self.n).real
         return np.multiply(waves, self.amplitude()[:, None], order="C")
+
+    def portable(self, g: Builder, u: Value) -> Value:
+        """``a_i cos(i pi u)``, each wave on its own."""
+        theta = np.pi * g.clip(u, 0.0, 1.0)
+        return g.cos(theta * np.arange(float(self.n))[:, None]) * self.amplitude()[:, None]
 
     def psi(self, u: Array) -> Array:
         """Evaluate ``cos(s pi u)``: (n,) gives (2I-1, n)."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.columns.bases.basis import Basis, first, harmonics
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Fourier"]
 
@@ -44,6 +45,13 @@ class Fourier(Basis):
         waves = _waves(u, self.n)
         waves[1:] *= np.sqrt(2.0)
         return waves
+
+    def portable(self, g: Builder, u: Value) -> Value:
+        """Each wave on its own."""
+        i = np.arange(self.n)[:, None]
+        angle = (2.0 * np.pi * (u - g.round(u))) * ((i + 1) // 2).astype(np.float64)
+        waves = g.where((i > 0) & (i % 2 == 0), g.sin(angle), g.cos(angle))
+        return waves * np.where(i == 0, 1.0, np.sqrt(2.0))
 
     def psi(self, u: Array) -> Array:
         """Evaluate the waves up to twice the frequency: (n,) gives (S, n)."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from tensorlace._types import Array, Mask
 from tensorlace.columns.bases.basis import Basis
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Indicator"]
 
@@ -41,6 +42,10 @@ class Indicator(Basis):
         """Compare with each code: (n,) gives (I, n)."""
         return np.equal.outer(np.arange(self.n), u).astype(np.float64)
 
+    def portable(self, g: Builder, u: Value) -> Value:
+        """Compare with each code."""
+        return g.number(g.equal(u, np.arange(float(self.n))[:, None]))
+
     def psi(self, u: Array) -> Array:
         """Evaluate the functions themselves: (n,) gives (I, n)."""
         return self.phi(u)
@@ -61,5 +66,9 @@ class Indicator(Basis):
         return np.zeros(self.n)
 
     def novel(self, u: Array) -> Mask:
+        """No code of a category."""
+        return ~(u >= 0.0)
+
+    def portable_novel(self, g: Builder, u: Value) -> Value:
         """No code of a category."""
         return ~(u >= 0.0)

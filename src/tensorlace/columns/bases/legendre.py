@@ -7,6 +7,7 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.columns.bases.basis import Basis, first
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Legendre"]
 
@@ -45,6 +46,16 @@ class Legendre(Basis):
     def phi(self, u: Array) -> Array:
         """Evaluate ``P_i``: (n,) gives (I, n)."""
         return _legendre(u, self.n)
+
+    def portable(self, g: Builder, u: Value) -> Value:
+        """The same increments, one degree after the other."""
+        step = increment = g.abs(u) - 1.0
+        rows = [g.expand(1.0, u)]
+        for k in range(1, self.n):
+            rows.append(rows[-1] + increment)
+            increment = increment * (k / (k + 1)) + step * rows[-1] * ((2 * k + 1) / (k + 1))
+        P, degree = g.stack(rows), np.arange(self.n)[:, None]
+        return g.where(degree == 1, u, g.where((degree % 2 == 1) & (u < 0.0), -P, P))
 
     def psi(self, u: Array) -> Array:
         """Evaluate ``P_s``: (n,) gives (2I-1, n)."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from tensorlace._types import Array, Mask
 from tensorlace.columns.bases.basis import Basis, first
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Levels"]
 
@@ -46,6 +47,11 @@ class Levels(Basis):
         out[1:] = np.equal.outer(np.arange(self.n - 1), u)
         return out
 
+    def portable(self, g: Builder, u: Value) -> Value:
+        """Compare with each code; the first function is 1 whatever the code."""
+        code = np.arange(-1.0, self.n - 1.0)[:, None]
+        return g.number(g.equal(u, code) | (code < 0.0))
+
     def psi(self, u: Array) -> Array:
         """Evaluate the functions themselves: (n,) gives (I, n)."""
         return self.phi(u)
@@ -66,5 +72,9 @@ class Levels(Basis):
         return first(self.n)
 
     def novel(self, u: Array) -> Mask:
+        """No code of a category."""
+        return ~(u >= 0.0)
+
+    def portable_novel(self, g: Builder, u: Value) -> Value:
         """No code of a category."""
         return ~(u >= 0.0)

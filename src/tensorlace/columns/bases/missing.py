@@ -7,6 +7,7 @@ import numpy as np
 
 from tensorlace._types import Array, Mask
 from tensorlace.columns.bases.basis import Basis
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Missing"]
 
@@ -63,6 +64,13 @@ class Missing(Basis):
         out[-1] = missing
         return out
 
+    def portable(self, g: Builder, u: Value) -> Value:
+        """The base, or its typical values, and the flag."""
+        missing = g.isnan(u)
+        base = self.base.portable(g, g.where(missing, 0.0, u))
+        typical = self.base.typical()[:, None]
+        return g.concat([g.where(missing, typical, base), g.stack([g.number(missing)])])
+
     def psi(self, u: Array) -> Array:
         """Evaluate the product functions of the base, or zeros, and the flag: (S, n)."""
         missing = np.isnan(u)
@@ -89,3 +97,6 @@ class Missing(Basis):
     def novel(self, u: Array) -> Mask:
         """Nothing is: a missing value is known."""
         return np.zeros(u.shape, dtype=np.bool_)
+
+    def portable_novel(self, g: Builder, u: Value) -> None:
+        """Nothing is."""

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+import numpy as np
+
 from tensorlace._types import Array
 from tensorlace.columns.bases.basis import Basis, degree_closure, first, powers
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Polynomial"]
 
@@ -32,6 +35,10 @@ class Polynomial(Basis):
     def phi(self, u: Array) -> Array:
         """Evaluate ``x^i``: (n,) gives (I, n)."""
         return powers(u, self.n)
+
+    def portable(self, g: Builder, u: Value) -> Value:
+        """``x^i``."""
+        return g.power(u, np.arange(float(self.n))[:, None])
 
     def psi(self, u: Array) -> Array:
         """Evaluate ``x^s``: (n,) gives (2I-1, n)."""

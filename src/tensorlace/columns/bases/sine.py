@@ -13,6 +13,7 @@ from tensorlace.columns.bases.basis import (
     nearest_constant,
     without_traces,
 )
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Sine"]
 
@@ -53,6 +54,11 @@ class Sine(Basis):
         """Evaluate ``a_w sin(w theta)``: (n,) gives (I, n)."""
         waves = harmonics(_angle(u), self.n + 1).imag[1:]
         return np.multiply(waves, self._amplitude()[:, None], order="C")
+
+    def portable(self, g: Builder, u: Value) -> Value:
+        """``a_w sin(w theta)``, each wave on its own."""
+        theta = (g.clip(u, -0.5, 1.5) + 0.5) * (np.pi / 2.0)
+        return g.sin(theta * np.arange(1.0, self.n + 1.0)[:, None]) * self._amplitude()[:, None]
 
     def psi(self, u: Array) -> Array:
         """Evaluate ``cos(s theta)``: (n,) gives (2I+1, n)."""

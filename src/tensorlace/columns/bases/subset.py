@@ -15,6 +15,7 @@ from tensorlace.columns.bases.levels import Levels
 from tensorlace.columns.bases.polynomial import Polynomial
 from tensorlace.columns.bases.sine import Sine
 from tensorlace.errors import InputError
+from tensorlace.portable import Builder, Value
 
 __all__ = ["Subset"]
 
@@ -89,6 +90,10 @@ class Subset(Basis):
         """Evaluate the base and keep some rows: (n,) gives (I, n)."""
         return np.ascontiguousarray(self.base.phi(u)[list(self.which)])
 
+    def portable(self, g: Builder, u: Value) -> Value:
+        """Some functions of the base."""
+        return g.take(self.base.portable(g, u), self.which)
+
     def psi(self, u: Array) -> Array:
         """Evaluate the product functions of the base: (n,) gives (S, n)."""
         return self.base.psi(u)
@@ -108,3 +113,7 @@ class Subset(Basis):
     def novel(self, u: Array) -> Mask:
         """What is novel to the base."""
         return self.base.novel(u)
+
+    def portable_novel(self, g: Builder, u: Value) -> Value | None:
+        """What is novel to the base."""
+        return self.base.portable_novel(g, u)

@@ -7,6 +7,7 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.columns.bases.basis import Basis, degree_closure, nearest_constant, powers
+from tensorlace.portable import Builder, Value
 
 __all__ = ["UnitPolynomial"]
 
@@ -48,6 +49,16 @@ class UnitPolynomial(Basis):
             sign = np.sign(u[large]) if self.n % 2 == 0 else 1.0
             P[:, large] = sign * P[::-1, large]
         return P
+
+    def portable(self, g: Builder, u: Value) -> Value:
+        """``x^i / n(x)``, in powers of 1/x where that is smaller."""
+        large = g.abs(u) > 1.0
+        P = g.power(g.where(large, 1.0 / u, u), np.arange(float(self.n))[:, None])
+        P = P / g.sqrt(g.sum(P * P))
+        mirrored = g.take(P, range(self.n)[::-1])
+        if self.n % 2 == 0:
+            mirrored = mirrored * g.where(u < 0.0, -1.0, 1.0)
+        return g.where(large, mirrored, P)
 
     def psi(self, u: Array) -> Array:
         """Evaluate ``x^s / n(x)^2``: (n,) gives (2I-1, n)."""

@@ -1,8 +1,9 @@
-/* Predictions of a fitted model in plain JavaScript: what the Python library computes, number for
-   number. No part of the page is touched here. One row x is an array of numbers, NaN if missing. */
+/* Predictions of a fitted model in plain JavaScript: an interpreter of portable graphs, which are
+   what the Python library says its models compute. No part of the page is touched here. One row x
+   is an array of numbers, NaN if missing. Arrays are C-contiguous, with rows as the last axis. */
 "use strict";
 const tensorlace = (() => {
-  /* ---- arrays ---- */
+  /* ---- constants ---- */
   function bytes(text) {
     const plain = atob(text), out = new Uint8Array(plain.length);
     for (let i = 0; i < out.length; i++) out[i] = plain.charCodeAt(i);
@@ -10,11 +11,11 @@ const tensorlace = (() => {
   }
 
   function unpack(node) {
-    const shape = node.shape;
-    if (node.type === "f8") return { data: new Float64Array(bytes(node.data)), shape };
-    if (node.type === "f4") return { data: Float64Array.from(new Float32Array(bytes(node.data))), shape };
+    if (node.type === "list") return Float64Array.from(node.data);
+    if (node.type === "f8") return new Float64Array(bytes(node.data));
+    if (node.type === "f4") return Float64Array.from(new Float32Array(bytes(node.data)));
     // columns of whole numbers of 1 to 3 bytes, each column times a power of two
-    const raw = new Uint8Array(bytes(node.data)), [P, k] = shape, data = new Float64Array(P * k);
+    const raw = new Uint8Array(bytes(node.data)), [P, k] = node.shape, data = new Float64Array(P * k);
     let at = 0;
     for (let j = 0; j < k; j++) {
       const width = node.widths[j], unit = 2 ** node.exponents[j], shift = 32 - 8 * width;
@@ -24,337 +25,288 @@ const tensorlace = (() => {
         data[i * k + j] = ((word << shift) >> shift) * unit;
       }
     }
-    return { data, shape };
+    return data;
   }
 
-  /** Replace the numbers of arrays by the arrays, once, before the first prediction. */
+  /* ---- how arrays of different shapes go together ---- */
+  const size = (shape) => shape.reduce((a, b) => a * b, 1);
+
+  /** Steps from entry to entry of an array along the axes of a larger shape. */
+  function strides(shape, out) {
+    const steps = new Array(out.length).fill(0);
+    for (let k = shape.length - 1, step = 1; k >= 0; step *= shape[k--])
+      steps[out.length - shape.length + k] = shape[k] === 1 ? 0 : step;
+    return steps;
+  }
+
+  /** Runs of entries at equal steps: where each begins in each array, how long, and the steps. */
+  function runs(out, ...shapes) {
+    const all = shapes.map((shape) => strides(shape, out)), axes = [];
+    out.forEach((length, k) => {
+      if (length === 1) return;
+      const steps = all.map((s) => s[k]), last = axes[axes.length - 1];
+      if (last && steps.every((step, j) => last.steps[j] === step * length)) {
+        last.length *= length;
+        last.steps = steps;
+      } else axes.push({ length, steps });
+    });
+    const inner = axes.pop() || { length: 1, steps: shapes.map(() => 0) };
+    const count = axes.reduce((n, axis) => n * axis.length, 1);
+    const starts = shapes.map((_, j) => {
+      let begin = [0];
+      for (const { length, steps } of axes)
+        begin = begin.flatMap((b) => Array.from({ length }, (_, i) => b + i * steps[j]));
+      return Int32Array.from(begin);
+    });
+    return { count, length: size(out) === 0 ? 0 : inner.length, steps: inner.steps, starts };
+  }
+
+  /* ---- operations: from places of arrays and attributes to a function that fills the result ---- */
+  const unary = (f) => ({ out, takes: [a] }) => () => {
+    for (let i = 0; i < out.length; i++) out[i] = f(a.data[i]);
+  };
+
+  const binary = (f) => ({ out, shape, takes: [a, b] }) => {
+    const { count, length, steps: [p, q], starts: [s, t] } = runs(shape, a.shape, b.shape);
+    const x = a.data, y = b.data;
+    return () => {
+      for (let c = 0, o = 0; c < count; c++)
+        for (let k = 0, i = s[c], j = t[c]; k < length; k++, i += p, j += q) out[o++] = f(x[i], y[j]);
+    };
+  };
+
+  // the most frequent ones have a loop of their own, which runs several times faster
+  const add = ({ out, shape, takes: [a, b] }) => {
+    const { count, length, steps: [p, q], starts: [s, t] } = runs(shape, a.shape, b.shape);
+    const x = a.data, y = b.data;
+    return () => {
+      for (let c = 0, o = 0; c < count; c++)
+        for (let k = 0, i = s[c], j = t[c]; k < length; k++, i += p, j += q) out[o++] = x[i] + y[j];
+    };
+  };
+  const sub = ({ out, shape, takes: [a, b] }) => {
+    const { count, length, steps: [p, q], starts: [s, t] } = runs(shape, a.shape, b.shape);
+    const x = a.data, y = b.data;
+    return () => {
+      for (let c = 0, o = 0; c < count; c++)
+        for (let k = 0, i = s[c], j = t[c]; k < length; k++, i += p, j += q) out[o++] = x[i] - y[j];
+    };
+  };
+  const mul = ({ out, shape, takes: [a, b] }) => {
+    const { count, length, steps: [p, q], starts: [s, t] } = runs(shape, a.shape, b.shape);
+    const x = a.data, y = b.data;
+    return () => {
+      for (let c = 0, o = 0; c < count; c++)
+        for (let k = 0, i = s[c], j = t[c]; k < length; k++, i += p, j += q) out[o++] = x[i] * y[j];
+    };
+  };
+
+  const where = ({ out, shape, takes: [mask, a, b] }) => {
+    const { count, length, steps, starts } = runs(shape, mask.shape, a.shape, b.shape);
+    const [p, q, r] = steps, [s, t, u] = starts;
+    return () => {
+      for (let c = 0, o = 0; c < count; c++)
+        for (let k = 0, h = s[c], i = t[c], j = u[c]; k < length; k++, h += p, i += q, j += r)
+          out[o++] = mask.data[h] ? a.data[i] : b.data[j];
+    };
+  };
+
+  function matmul({ out, shape, takes: [a, b] }) {
+    const n = shape[shape.length - 1], k = b.shape[0], m = out.length / (n || 1);
+    const A = a.data, B = b.data;
+    if (n === 1)
+      return () => {
+        for (let i = 0, at = 0; i < m; i++, at += k) {
+          let s0 = 0, s1 = 0, s2 = 0, s3 = 0, p = 0;
+          for (; p + 3 < k; p += 4) {
+            s0 += A[at + p] * B[p];
+            s1 += A[at + p + 1] * B[p + 1];
+            s2 += A[at + p + 2] * B[p + 2];
+            s3 += A[at + p + 3] * B[p + 3];
+          }
+          for (; p < k; p++) s0 += A[at + p] * B[p];
+          out[i] = s0 + s1 + (s2 + s3);
+        }
+      };
+    return () => {
+      out.fill(0);
+      for (let i = 0, at = 0; i < m; i++) {
+        let p = 0;
+        for (; p + 3 < k; p += 4, at += 4) {
+          const w = A[at], x = A[at + 1], y = A[at + 2], z = A[at + 3];
+          for (let j = 0, o = i * n, q = p * n; j < n; j++, o++, q++)
+            out[o] += w * B[q] + x * B[q + n] + (y * B[q + 2 * n] + z * B[q + 3 * n]);
+        }
+        for (; p < k; p++, at++) for (let j = 0, o = i * n, q = p * n; j < n; j++) out[o++] += A[at] * B[q++];
+      }
+    };
+  }
+
+  /** Fold an axis: one number after the other, from ``start``. */
+  const reduced = (start, f) => ({ out, takes: [a], attributes: { axis } }) => {
+    const outer = size(a.shape.slice(0, axis)), length = a.shape[axis];
+    const inner = size(a.shape.slice(axis + 1)), x = a.data;
+    return () => {
+      out.fill(start);
+      for (let c = 0, at = 0; c < outer; c++)
+        for (let k = 0; k < length; k++)
+          for (let j = 0, o = c * inner; j < inner; j++, o++) out[o] = f(out[o], x[at++]);
+    };
+  };
+
+  /** Number of the last of ascending knots up to t; 0 below all, and for NaN. */
+  const locate = ({ out, takes: [knots, t] }) => () => {
+    for (let i = 0; i < out.length; i++) {
+      let low = 0, high = knots.data.length;
+      while (high - low > 1) {
+        const middle = (low + high) >> 1;
+        if (knots.data[middle] <= t.data[i]) low = middle; else high = middle;
+      }
+      out[i] = low;
+    }
+  };
+
+  const copied = (place) => ({ out, shape, takes: [a], attributes }) => () => {
+    for (let i = 0; i < out.length; i++) out[i] = a.data[place(i, shape, a.shape, attributes)];
+  };
+
+  /** Nearest whole number, of two the even one. */
+  function round(x) {
+    const up = Math.round(x);
+    return up - x === 0.5 && up % 2 !== 0 ? up - 1 : up;
+  }
+
+  const operations = {
+    add, sub, mul, where, matmul, locate,
+    div: binary((x, y) => x / y),
+    fmod: binary((x, y) => x % y),
+    pow: binary((x, y) => x ** y),
+    min: binary(Math.min),
+    max: binary(Math.max),
+    less: binary((x, y) => +(x < y)),
+    less_equal: binary((x, y) => +(x <= y)),
+    equal: binary((x, y) => +(x === y)),
+    and: binary((x, y) => x * y),
+    or: binary((x, y) => +(x + y > 0)),
+    expand: binary((x) => x),
+    neg: unary((x) => -x),
+    abs: unary(Math.abs),
+    sqrt: unary(Math.sqrt),
+    exp: unary(Math.exp),
+    log: unary(Math.log),
+    cos: unary(Math.cos),
+    sin: unary(Math.sin),
+    round: unary(round),
+    isnan: unary((x) => +Number.isNaN(x)),
+    isinf: unary((x) => +(Math.abs(x) === Infinity)),
+    not: unary((x) => 1 - x),
+    sum: reduced(0, (x, y) => x + y),
+    largest: reduced(-Infinity, Math.max),
+    transpose: ({ out, shape: [n, m], takes: [a] }) => () => {
+      for (let i = 0, o = 0; i < n; i++) for (let j = 0, at = i; j < m; j++, at += n) out[o++] = a.data[at];
+    },
+    column: copied((i, shape, [, width], { place }) => i * width + place),
+    take: copied((i, [, ...rest], _, { which }) => {
+      const width = size(rest);
+      return which[Math.floor(i / width)] * width + (i % width);
+    }),
+    lookup: ({ out, takes: [table, place] }) => () => {
+      for (let i = 0; i < out.length; i++) out[i] = table.data[place.data[i]];
+    },
+    label: ({ out, takes: [text], attributes: { keys, values, other } }) => {
+      const known = new Map(keys.map((key, k) => [key, values[k]]));
+      return () => {
+        for (let i = 0; i < out.length; i++) out[i] = known.has(text.data[i]) ? known.get(text.data[i]) : other;
+      };
+    },
+    concat: ({ out, takes }) => () => {
+      let at = 0;
+      for (const part of takes) { out.set(part.data, at); at += part.data.length; }
+    },
+  };
+
+  /** Operations whose result is the same memory, or a part of it. */
+  const views = {
+    number: (a) => a.data,
+    reshape: (a) => a.data,
+    slice: (a, { start, stop }) => {
+      const width = size(a.shape.slice(1));
+      return a.data.subarray(start * width, stop * width);
+    },
+  };
+
+  /* ---- graphs ---- */
+  /** Memory and steps for n rows; what depends on no row is computed at once. */
+  function plan(graph, n) {
+    const arrays = [], steps = [], inputs = [];
+    graph.nodes.forEach(([name, shapes, takes, attributes], place) => {
+      const fixed = graph.fixed[place];
+      if (fixed) return arrays.push(fixed);
+      const shape = shapes.map((length) => (length < 0 ? n : length));
+      const from = (takes || []).map((k) => arrays[k]);
+      if (views[name]) return arrays.push({ shape, data: views[name](from[0], attributes || {}) });
+      const text = name === "input" && attributes.kind === "text";
+      const array = { shape, data: text ? new Array(size(shape)) : new Float64Array(size(shape)) };
+      arrays.push(array);
+      if (name === "input") inputs.push({ name: attributes.name, data: array.data });
+      else steps.push(operations[name]({ out: array.data, shape, takes: from, attributes: attributes || {} }));
+    });
+    return { arrays, steps, inputs };
+  }
+
+  /** Unpack constants, and compute what follows from them alone, once. */
+  function prepare(graph) {
+    const constants = graph.arrays.map(unpack), moving = [];
+    delete graph.arrays;
+    graph.plans = new Map();
+    graph.fixed = [];
+    graph.nodes.forEach(([name, shape, takes, attributes], place) => {
+      moving[place] = name === "input" || (takes || []).some((k) => moving[k]);
+      if (moving[place]) return;
+      if (name === "constant") graph.fixed[place] = { shape, data: constants[attributes] };
+      else {
+        const from = takes.map((k) => graph.fixed[k]);
+        const array = { shape, data: views[name] ? views[name](from[0], attributes) : new Float64Array(size(shape)) };
+        if (!views[name]) operations[name]({ out: array.data, shape, takes: from, attributes: attributes || {} })();
+        graph.fixed[place] = array;
+      }
+    });
+    return graph;
+  }
+
+  /** Outputs of n rows, each {shape, data}; overwritten by the next call with as many rows. */
+  function evaluate(graph, inputs, n) {
+    if (!graph.plans.has(n)) graph.plans.set(n, plan(graph, n));
+    const { arrays, steps, inputs: wanted } = graph.plans.get(n);
+    for (const { name, data } of wanted)
+      for (let i = 0; i < data.length; i++) data[i] = inputs[name][i];
+    for (const step of steps) step();
+    const found = {};
+    for (const [name, place] of Object.entries(graph.outputs)) found[name] = arrays[place];
+    return found;
+  }
+
+  /** Make a model ready for predictions. */
   function load(model) {
-    const arrays = model.arrays.map(unpack);
-    const get = (k) => arrays[k];
-    const flat = (k) => arrays[k].data;
-    const basis = (b) => {
-      if (b.amplitude !== undefined) b.amplitude = flat(b.amplitude);
-      if (b.typical !== undefined) b.typical = flat(b.typical);
-      if (b.base) basis(b.base);
-    };
-    const posterior = (p) => {
-      for (const key of ["W", "U"]) if (p[key] !== undefined) p[key] = get(p[key]);
-      for (const key of ["scale", "c", "variance"]) if (p[key] !== undefined) p[key] = flat(p[key]);
-      (p.parts || []).forEach(posterior);
-    };
-    const network = (m) => {
-      for (const c of m.columns) {
-        for (const key of ["knots", "heights", "values"])
-          if (c.warp[key] !== undefined) c.warp[key] = flat(c.warp[key]);
-        basis(c.basis);
-        c.typical = flat(c.typical);
-      }
-      if (m.rotation) {
-        m.rotation.mean = flat(m.rotation.mean);
-        m.rotation.matrix = get(m.rotation.matrix);
-      }
-      m.cores = m.cores.map(get);
-      if (m.posterior) posterior(m.posterior);
-      if (m.unseen) m.unseen = m.unseen.map(flat);
-    };
-    model.members.forEach(network);
-    model.noise.machines.forEach(network);
-    delete model.arrays;
+    prepare(model.graph);
     return model;
   }
 
-  /* ---- from a raw value to the variable of its basis ---- */
-  const clip = (x, low, high) => Math.min(Math.max(x, low), high);
-
-  /** x times 2^e, also where 2^e is no number. */
-  function ldexp(x, e) {
-    const half = Math.trunc(e / 2);
-    return x * 2 ** half * 2 ** (e - half);
-  }
-  const framed = (w, x) => ldexp(x, -w.exponent) - ldexp(w.low, -w.exponent);
-
-  function quantileAt(w, t) {
-    const { knots, heights } = w, last = knots.length - 1;
-    t = clip(t, knots[0], knots[last]);
-    let low = 0, high = last + 1; // the last knot that is not above t
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (knots[middle] <= t) low = middle; else high = middle;
-    }
-    if (low === last) return Math.min(heights[last], 1);
-    const slope = (heights[low + 1] - heights[low]) / (knots[low + 1] - knots[low]);
-    return Math.min((t - knots[low]) * (Number.isFinite(slope) ? slope : 0) + heights[low], 1);
-  }
-
-  const warps = {
-    identity: (w, x) => x,
-    standardise: (w, x) => (framed(w, x) - w.offset) / w.spread,
-    minmax: (w, x) => (w.width === 0 ? 0.5 : framed(w, x) / w.width),
-    quantile: (w, x) => quantileAt(w, framed(w, x)),
-    mixed: (w, x) => {
-      if (w.width === 0) return 0.5;
-      const t = framed(w, x);
-      return 0.5 * (t / w.width) + 0.5 * quantileAt(w, t);
-    },
-    cyclic: (w, x) => {
-      const rest = x % w.period;
-      return (rest < 0 ? rest + w.period : rest) / w.period;
-    },
-    codes: (w, x) => {
-      if (Number.isNaN(x)) return w.missing ? w.values.length : -1;
-      return w.values.indexOf(x);
-    },
-  };
-
-  function variable(c, x) {
-    if (Number.isNaN(x) && c.warp.type !== "codes") return NaN;
-    const u = warps[c.warp.type](c.warp, x);
-    return c.interval ? u * (c.interval[1] - c.interval[0]) + c.interval[0] : u;
-  }
-
-  function inputs(m, x) {
-    if (!m.rotation) return x;
-    const { which, others, mean, matrix } = m.rotation, k = matrix.shape[1];
-    const out = new Array(k).fill(0);
-    which.forEach((d, row) => {
-      const gap = x[d] - mean[row];
-      for (let j = 0; j < k; j++) out[j] += gap * matrix.data[row * k + j];
-    });
-    return out.concat(others.map((d) => x[d]));
-  }
-
-  /* ---- bases ---- */
-  const bases = {
-    cosine: (b, u) => {
-      const theta = Math.PI * clip(u, 0, 1);
-      return Array.from(b.amplitude, (a, i) => a * Math.cos(i * theta));
-    },
-    sine: (b, u) => {
-      const theta = (clip(u, -0.5, 1.5) + 0.5) * (Math.PI / 2);
-      return Array.from(b.amplitude, (a, i) => a * Math.sin((i + 1) * theta));
-    },
-    fourier: (b, u) => {
-      const theta = 2 * Math.PI * (u - Math.round(u));
-      return Array.from({ length: b.n }, (_, i) => {
-        if (i === 0) return 1;
-        const k = Math.ceil(i / 2);
-        return Math.SQRT2 * (i % 2 ? Math.cos(k * theta) : Math.sin(k * theta));
-      });
-    },
-    chebyshev: (b, u) => {
-      const size = Math.abs(u);
-      if (size <= 1) {
-        const theta = Math.atan2(Math.sqrt((1 - u) * (1 + u)), u);
-        return Array.from({ length: b.n }, (_, k) => (k === 1 ? u : Math.cos(k * theta)));
-      }
-      const growth = Math.sqrt(size - 1) * Math.sqrt(size + 1) + size, sign = Math.sign(u);
-      return Array.from({ length: b.n }, (_, k) => {
-        if (k === 1) return u;
-        return (k % 2 ? sign : 1) * 0.5 * (growth ** k + (1 / growth) ** k);
-      });
-    },
-    legendre: (b, u) => {
-      // increments at |u|: next to 1 the plain recurrence would build up roundings
-      const out = [1], step = Math.abs(u) - 1, sign = u < 0 ? -1 : 1;
-      let increment = step, value = 1;
-      for (let k = 1; k < b.n; k++) {
-        value += increment;
-        increment = (increment * k) / (k + 1) + (step * value * (2 * k + 1)) / (k + 1);
-        out.push(k === 1 ? u : k % 2 ? sign * value : value);
-      }
-      return out;
-    },
-    polynomial: (b, u) => Array.from({ length: b.n }, (_, k) => u ** k),
-    unit_polynomial: (b, u) => {
-      const large = Math.abs(u) > 1, t = large ? 1 / u : u;
-      const powers = Array.from({ length: b.n }, (_, k) => t ** k);
-      const norm = Math.sqrt(powers.reduce((sum, p) => sum + p * p, 0));
-      const sign = large && b.n % 2 === 0 ? Math.sign(u) : 1;
-      const unit = powers.map((p) => (sign * p) / norm);
-      return large ? unit.reverse() : unit;
-    },
-    bspline: (b, u) => {
-      const p = b.degree, cells = b.n - p, x = clip(u, 0, 1);
-      const knot = (i) => clip((i - p) / cells, 0, 1);
-      let cell = p; // the last cell that begins at or before x
-      while (cell < b.n - 1 && knot(cell + 1) <= x) cell++;
-      const out = new Array(b.n).fill(0);
-      out[cell] = 1;
-      for (let q = 1; q <= p; q++)
-        for (let i = Math.max(cell - q, 0); i <= cell; i++) {
-          const left = knot(i + q) - knot(i), right = knot(i + q + 1) - knot(i + 1);
-          const next = i + 1 < b.n ? out[i + 1] : 0;
-          out[i] = (left > 0 ? ((x - knot(i)) / left) * out[i] : 0)
-            + (right > 0 ? ((knot(i + q + 1) - x) / right) * next : 0);
-        }
-      return out;
-    },
-    indicator: (b, u) => Array.from({ length: b.n }, (_, i) => +(u === i)),
-    levels: (b, u) => Array.from({ length: b.n }, (_, i) => +(i === 0 || u === i - 1)),
-    missing: (b, u) => {
-      const gone = Number.isNaN(u);
-      return [...(gone ? b.typical : phi(b.base, u)), +gone];
-    },
-    subset: (b, u) => {
-      const all = phi(b.base, u);
-      return b.which.map((k) => all[k]);
-    },
-  };
-  const phi = (b, u) => bases[b.type](b, u);
-
-  /** Whether a variable stands for something that no training row had. */
-  function novel(b, u) {
-    if (b.type === "missing") return false;
-    if (b.type === "subset") return novel(b.base, u);
-    if (b.type === "indicator" || b.type === "levels") return !(u >= 0);
-    return Number.isNaN(u);
-  }
-
-  /** Variables, features and novelty of all columns of a network. */
-  function features(m, x) {
-    return inputs(m, x).map((value, d) => {
-      const c = m.columns[d], u = variable(c, value), fresh = novel(c.basis, u);
-      return { u, novel: fresh, phi: fresh ? c.typical : phi(c.basis, u) };
-    });
-  }
-
-  /* ---- the network ---- */
-  function factors(m, columns) {
-    return columns.map((column, d) => {
-      const V = m.cores[d], [R, I] = V.shape, F = new Float64Array(R);
-      for (let r = 0; r < R; r++)
-        for (let i = 0; i < I; i++) F[r] += V.data[r * I + i] * column.phi[i];
-      return F;
-    });
-  }
-
-  function response(m, columns, F) {
-    let f = 0;
-    for (let r = 0; r < F[0].length; r++) f += F.reduce((product, one) => product * one[r], 1);
-    if (m.cores.length > columns.length) {
-      const a = m.cores[columns.length].data;
-      let i = 0;
-      for (const column of columns) for (const p of column.phi) f += a[i++] * p;
-    }
-    return f;
-  }
-
-  /** Products of all factors but one, without a division: D arrays of R. */
-  function environments(F) {
-    const R = F[0].length, Z = F.map(() => new Float64Array(R).fill(1));
-    for (let r = 0; r < R; r++) {
-      let product = 1;
-      for (let d = 0; d < F.length; d++) { Z[d][r] = product; product *= F[d][r]; }
-      product = 1;
-      for (let d = F.length - 1; d >= 0; d--) { Z[d][r] *= product; product *= F[d][r]; }
-    }
-    return Z;
-  }
-
-  function jacobian(m, columns, Z) {
-    const g = [];
-    for (const d of m.bayesian) {
-      if (d === columns.length) for (const column of columns) g.push(...column.phi);
-      else for (const z of Z[d]) for (const p of columns[d].phi) g.push(z * p);
-    }
-    return g;
-  }
-
-  const posteriors = {
-    diagonal: (p, g) => g.reduce((sum, x, i) => sum + p.variance[i] * x * x, 0),
-    root: (p, g) => {
-      const t = transposed(p.W, g);
-      return t.reduce((sum, x) => sum + x * x, 0);
-    },
-    low_rank: (p, g) => {
-      const b = Float64Array.from(g, (x, i) => p.scale[i] * x), k = p.c.length;
-      const inside = transposed(p.U, b);
-      let variance = 0;
-      for (let j = 0; j < k; j++) variance += p.c[j] * inside[j] * inside[j];
-      for (let i = 0; i < b.length; i++) {
-        let rest = b[i];
-        for (let j = 0, at = i * k; j < k; j++) rest -= p.U.data[at + j] * inside[j];
-        variance += rest * rest;
-      }
-      return variance;
-    },
-    blocks: (p, g) => {
-      let start = 0, sum = 0;
-      for (const part of p.parts) {
-        sum += posteriors[part.type](part, g.slice(start, start + part.size));
-        start += part.size;
-      }
-      return sum;
-    },
-  };
-
-  /** Product of a transposed matrix and a vector. */
-  function transposed(A, v) {
-    const k = A.shape[1], out = new Float64Array(k);
-    for (let i = 0; i < v.length; i++)
-      for (let j = 0, at = i * k, x = v[i]; j < k; j++) out[j] += A.data[at + j] * x;
-    return out;
-  }
-
-  /** Mean, epistemic and aleatoric standard deviation of one member, in units of y. */
-  function moments(m, x) {
-    const columns = features(m, x), F = factors(m, columns), Z = environments(F);
-    let variance = posteriors[m.posterior.type](m.posterior, jacobian(m, columns, Z));
-    columns.forEach((column, d) => {
-      if (!column.novel) return;
-      m.unseen[d].forEach((v, r) => { variance += v * (r < Z[d].length ? Z[d][r] ** 2 : 1); });
-    });
-    return {
-      mean: m.location + m.scale * response(m, columns, F),
-      epistemic: m.scale * Math.sqrt(variance),
-      aleatoric: m.scale * m.noise,
-    };
-  }
-
-  function logVariance(noise, x) {
-    if (noise.strength === 0) return 0;
-    let sum = 0;
-    for (const m of noise.machines) {
-      const columns = features(m, x);
-      sum += m.location + m.scale * response(m, columns, factors(m, columns));
-    }
-    const h = sum / noise.machines.length;
-    return clip(noise.strength * (h - noise.level), -noise.largest, noise.largest);
-  }
-
-  /** The predictive distribution of one row: normals with their weights. */
-  function mixture(model, x) {
-    const parts = model.members.map((m) => moments(m, x)), noise = model.noise;
-    let logs = model.members.map((m, k) => {
-      const std = Math.hypot(parts[k].epistemic, parts[k].aleatoric);
-      return Math.log(m.weight) - model.sharpness * Math.log(std);
-    });
-    const top = Math.max(...logs), raw = logs.map((l) => Math.exp(l - top));
-    const total = raw.reduce((a, b) => a + b, 0);
-    const factor = noise.trivial
-      ? 1 : noise.shrink * noise.factor * Math.exp(0.5 * logVariance(noise, x));
-    const out = [];
-    noise.shares.forEach((share, s) => parts.forEach((part, k) => {
-      const epistemic = part.epistemic * (noise.trivial ? 1 : noise.shrink);
-      const aleatoric = part.aleatoric * factor * noise.stds[s];
-      out.push({
-        weight: (share * raw[k]) / total, mean: part.mean, epistemic, aleatoric,
-        std: Math.hypot(epistemic, aleatoric),
-      });
-    }));
-    return out;
-  }
-
-  /* ---- normal distribution ---- */
+  /* ---- the predictive distribution ---- */
   /** Probability below x: a series of positive terms near 0, a continued fraction in the tails. */
   function ndtr(x) {
-    if (Number.isNaN(x)) return NaN;
-    const z = Math.abs(x), density = Math.exp(-0.5 * z * z) / Math.sqrt(2 * Math.PI);
+    return Number.isNaN(x) ? NaN : area(x, Math.exp(-0.5 * x * x) / Math.sqrt(2 * Math.PI));
+  }
+
+  /** The same, given the density at x. */
+  function area(x, density) {
+    const z = Math.abs(x);
     if (z < 3) {
       let term = z, sum = z;
       for (let k = 3; term > 1e-18 * sum; k += 2) { term *= (z * z) / k; sum += term; }
       return 0.5 + Math.sign(x) * density * sum;
     }
+    if (density === 0) return x < 0 ? 0 : 1;
     let fraction = z;
     for (let k = 80; k > 0; k--) fraction = z + k / fraction;
     return x < 0 ? density / fraction : 1 - density / fraction;
@@ -363,19 +315,19 @@ const tensorlace = (() => {
   /** Smallest value with probability q below it: Newton within a bracket, else halves. */
   function quantile(parts, q) {
     const upper = q > 0.5, goal = upper ? 1 - q : q, side = upper ? -1 : 1;
-    const tail = (x) => // probability of the smaller tail, which keeps its digits
-      parts.reduce((sum, p) => sum + p.weight * ndtr((side * (x - p.mean)) / p.std), 0);
-    const density = (x) => parts.reduce((sum, p) => {
-      const z = (x - p.mean) / p.std;
-      return sum + (p.weight * Math.exp(-0.5 * z * z)) / (p.std * Math.sqrt(2 * Math.PI));
-    }, 0);
     let low = Math.min(...parts.map((p) => p.mean - 9 * p.std));
     let high = Math.max(...parts.map((p) => p.mean + 9 * p.std));
     let x = parts.reduce((sum, p) => sum + p.weight * p.mean, 0);
     for (let step = 0; step < 200; step++) {
-      const gap = side * (tail(x) - goal);
+      let tail = -goal, slope = 0; // probability of the smaller tail, which keeps its digits
+      for (const p of parts) {
+        const z = (x - p.mean) / p.std, density = Math.exp(-0.5 * z * z) / Math.sqrt(2 * Math.PI);
+        tail += p.weight * area(side * z, density);
+        slope += (p.weight * density) / p.std;
+      }
+      const gap = side * tail;
       if (gap < 0) low = x; else high = x;
-      const next = x - gap / density(x);
+      const next = x - gap / slope;
       const better = next > low && next < high ? next : low + (high - low) / 2;
       if (Math.abs(better - x) <= 2e-16 * Math.max(Math.abs(x), high - low)) return better;
       x = better;
@@ -383,37 +335,30 @@ const tensorlace = (() => {
     return x;
   }
 
-  const EDGE = 5; // as in tensorlace.residuals: beyond, one standard deviation each
+  const EDGE = 5; // as in tensorlace.predictive.conformal: beyond, one standard deviation each
+  const clip = (x, low, high) => Math.min(Math.max(x, low), high);
 
-  /** What the page shows of a row: mean, standard deviations, quantiles. */
+  /** What the page shows of a row: mean, standard deviations, quantiles, whether training had it. */
   function predict(model, x, quantiles = true) {
-    const parts = mixture(model, x);
-    const mean = parts.reduce((sum, p) => sum + p.weight * p.mean, 0);
-    const rms = (f) => Math.hypot(...parts.map((p) => Math.sqrt(p.weight) * f(p)));
-    const epistemic = Math.hypot(rms((p) => p.mean - mean), rms((p) => p.epistemic));
-    const aleatoric = rms((p) => p.aleatoric), std = Math.hypot(epistemic, aleatoric);
-    const out = { mean, std, epistemic, aleatoric };
-    if (quantiles)
-      out.quantiles = model.levels.map((q, k) => {
-        if (!model.residuals) return quantile(parts, q);
-        const z = model.residuals[k];
-        if (z === null) return NaN;
-        const inner = clip(z, -EDGE, EDGE);
-        return quantile(parts, ndtr(inner)) + (z - inner) * std;
-      });
+    const found = evaluate(model.graph, { X: x }, 1), std = found.std.data[0];
+    const out = {
+      mean: found.mean.data[0], std, epistemic: found.epistemic_std.data[0],
+      aleatoric: found.aleatoric_std.data[0], outside: found.outside.data[0] === 1,
+    };
+    if (!quantiles) return out;
+    const parts = Array.from(found.weights.data, (weight, k) => ({
+      weight, mean: found.means.data[k], std: Math.hypot(found.epistemic.data[k], found.aleatoric.data[k]),
+    }));
+    out.quantiles = model.levels.map((q, k) => {
+      if (!model.residuals) return quantile(parts, q);
+      const z = model.residuals[k];
+      if (z === null) return NaN;
+      const inner = clip(z, -EDGE, EDGE);
+      return quantile(parts, ndtr(inner)) + (z - inner) * std;
+    });
     return out;
   }
 
-  /** Whether each column of the first network lies beyond what it saw in training. */
-  function outside(model, x) {
-    const m = model.members[0];
-    return inputs(m, x).map((value, d) => {
-      const c = m.columns[d], w = c.warp;
-      if (novel(c.basis, variable(c, value))) return true;
-      return w.type !== "cyclic" && w.type !== "codes" && (value < w.low || value > w.high);
-    });
-  }
-
-  return { load, predict, outside, ndtr, quantile };
+  return { prepare, evaluate, load, predict, ndtr, quantile };
 })();
 if (typeof module !== "undefined") module.exports = tensorlace;

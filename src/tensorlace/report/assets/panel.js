@@ -115,7 +115,7 @@
       split,
       make("p", { class: "soft" }, `${share.toFixed(0)} % of the variance is the model's own ignorance (± ${format(p.epistemic)}), ${(100 - share).toFixed(0)} % is noise (± ${format(p.aleatoric)}).`),
     ];
-    if (tensorlace.outside(model, x).some(Boolean))
+    if (p.outside)
       nodes.push(make("p", { class: "flag" }, "Beyond what training had: trust the intervals less than they say."));
     box.replaceChildren(...nodes);
     window.whatIf = { x: x.slice(), ...p };

@@ -1,1 +1,3 @@
-"""The systems of the paper's table and its related work."""
+"""The systems of the paper's comparison and of its related work."""
+
+__all__: list[str] = []

@@ -1,1 +1,3 @@
-"""What several systems share."""
+"""What several compared systems share."""
+
+__all__: list[str] = []

@@ -1,0 +1,37 @@
+"""What is computed from seconds."""
+
+import pytest
+
+from tensorlace_lab.measuring.cells import size_name
+from tensorlace_lab.speed import first_fit, scaling
+
+
+def test_exponents_are_slopes():
+    records = [
+        {
+            "protocol": "N",
+            "system": "streamed",
+            "set": size_name(N=N, D=2, I=3, R=4),
+            "metrics": {"sweep_s": 3e-6 * N**1.25},
+        }
+        for N in (1000, 5000, 20000)
+    ]
+    (found,) = scaling.exponents(records)
+    assert found["exponent"] == pytest.approx(1.25)
+    assert found["last_step"] == pytest.approx(1.25)
+    assert found["paper"] == 1
+
+
+def test_the_quickest_process_of_each_system_counts(monkeypatch):
+    seconds = iter([3.0, 2.0, 40.0, 4.0, 1.0, 30.0])
+
+    def isolated(where, **size):
+        s = next(seconds)
+        return {"process_s": s, "import_s": s / 2, "fit_s": s / 4}
+
+    monkeypatch.setattr(first_fit, "isolated", isolated)
+    cell = first_fit.EXPERIMENT.cells(first_fit.Options())[0]
+    found = first_fit.EXPERIMENT.run(cell, None)["metrics"]
+    assert [found[system]["process_s"] for system in first_fit.SYSTEMS] == [3.0, 1.0, 30.0]
+    assert found["ratio"]["process_s"] == 10.0
+    assert found["ratio, core"]["fit_s"] == 30.0

@@ -1,0 +1,108 @@
+"""A fitted ensemble as a graph: its members, how much each counts in a row, and the noise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from tensorlace.machines.ensemble import SHARPNESS, Ensemble
+from tensorlace.machines.noise import scales
+from tensorlace.machines.portable_machine import portable_moments
+from tensorlace.portable import Builder, Value
+
+__all__ = ["PortableMixture", "portable_mixture"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PortableMixture:
+    """The predictive distribution of n rows: M members, each k normals of the same mean.
+
+    All but the results of methods is in units of the target of the first member, so that no square
+    overflows.
+
+    Attributes
+    ----------
+    weights, means, epistemic, aleatoric : (M, n) values
+        Standard deviations are those of a normal member.
+    shares, stds : (k,) arrays
+        What the normals of a member weigh, and factors of their aleatoric standard deviations.
+    location, scale : float
+        ``y = location + scale * t``.
+    """
+
+    weights: Value
+    means: Value
+    epistemic: Value
+    aleatoric: Value
+    shares: np.ndarray[tuple[int], np.dtype[np.float64]]
+    stds: np.ndarray[tuple[int], np.dtype[np.float64]]
+    location: float
+    scale: float
+
+    def moments(self, g: Builder) -> dict[str, Value]:
+        """Mean, standard deviation and its two parts (n,), in units of y."""
+        mean = g.sum(self.weights * self.means)
+        away = self.means - mean
+        epistemic = g.sum(self.weights * (away * away + self.epistemic * self.epistemic))
+        tails = float(self.shares @ self.stds**2)  # by which Student's t has more variance
+        aleatoric = g.sum(self.weights * (self.aleatoric * self.aleatoric)) * tails
+        return {
+            "mean": mean * self.scale + self.location,
+            "std": g.sqrt(epistemic + aleatoric) * self.scale,
+            "epistemic_std": g.sqrt(epistemic) * self.scale,
+            "aleatoric_std": g.sqrt(aleatoric) * self.scale,
+        }
+
+    def normals(self, g: Builder) -> dict[str, Value]:
+        """All normals (k·M, n), in units of y."""
+        k = len(self.shares)
+        aleatoric = g.concat([self.aleatoric * float(std) for std in self.stds])
+        return {
+            "weights": g.concat([self.weights * float(share) for share in self.shares]),
+            "means": g.concat([self.means * self.scale + self.location] * k),
+            "epistemic": g.concat([self.epistemic * self.scale] * k),
+            "aleatoric": aleatoric * self.scale,
+        }
+
+
+def portable_mixture(g: Builder, ensemble: Ensemble, x: Sequence[Value]) -> PortableMixture:
+    """`Ensemble.dist` as a graph, from the columns (n,) of a table.
+
+    Members without weight are left out.
+    """
+    pairs = zip(ensemble.machines, ensemble.weights.tolist(), strict=True)
+    counting = [(machine, weight) for machine, weight in pairs if weight > 0.0]
+    first = counting[0][0].target
+    means, variances, noises = [], [], []
+    for machine, _ in counting:
+        f, variance = portable_moments(g, machine, x)
+        unit = machine.target.scale / first.scale
+        shift = (machine.target.location - first.location) / first.scale
+        means.append(f * unit + shift)
+        variances.append(variance * (unit * unit))
+        noises.append(machine.noise_std * unit)
+    mu, e2 = g.stack(means), g.stack(variances)
+    a = np.array(noises)[:, None]
+    own = np.array([[weight] for _, weight in counting])
+    if ensemble.plain or len(counting) == 1:
+        weights = g.expand(own / own.sum(), mu)
+    else:  # `blend`
+        weights = _softmax(g, g.log(e2 + a * a) * (-0.5 * SHARPNESS) + np.log(own))
+    noise = ensemble.noise
+    shares, stds = scales(noise.degrees)
+    aleatoric = g.expand(noise.shrink * noise.factor * a, mu)
+    log_variance = noise.portable(g, x)
+    if log_variance is not None:
+        aleatoric = aleatoric * g.exp(0.5 * log_variance)
+    epistemic = g.sqrt(e2) * noise.shrink
+    return PortableMixture(
+        weights, mu, epistemic, aleatoric, shares, stds, first.location, first.scale
+    )
+
+
+def _softmax(g: Builder, x: Value) -> Value:
+    """Exponentials (k, n) over their sum."""
+    top = g.exp(x - g.largest(x))
+    return top / g.sum(top)
