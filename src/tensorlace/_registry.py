@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from types import FunctionType
 from typing import Generic, TypeVar, final
 
 from tensorlace.errors import UnknownNameError
@@ -55,14 +56,16 @@ class Registry(Mapping[str, T], Generic[T]):
     def classes(self) -> tuple[type, ...]:
         """Classes behind the members, each once.
 
-        A member may be a class, a partial application of one, or an instance.
+        A member may be a class, a partial application of one, or an instance. A function says
+        nothing of what it makes.
         """
         found: dict[type, None] = {}
         for member in self._members.values():
             made: object = member
             while isinstance(made, partial):
                 made = made.func
-            found[made if isinstance(made, type) else type(made)] = None
+            if not isinstance(made, FunctionType):
+                found[made if isinstance(made, type) else type(made)] = None
         return tuple(found)
 
     def __getitem__(self, name: str) -> T:

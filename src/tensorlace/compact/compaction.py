@@ -190,7 +190,7 @@ def _with_members(
         ensemble,
         machines=tuple(map(_certain, thin[: len(machines)])),
         weights=weights,
-        noise=replace(ensemble.noise, machines=tuple(thin[len(machines) :])),
+        noise=ensemble.noise.with_machines(tuple(thin[len(machines) :])),
     )
     # certain weights take a number each, as many as the scales of the priors will
     room = max_bytes - _n_bytes(few) - sum(8 * m.fit.posterior.n_weights for m in machines)

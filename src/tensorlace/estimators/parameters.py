@@ -17,7 +17,7 @@ from tensorlace.fitting.registry import (
     SOLVERS,
     WARPS,
 )
-from tensorlace.machines.noise import KINDS
+from tensorlace.machines.noises.registry import NOISES
 
 __all__ = ["CONSTRAINTS", "PAPER"]
 
@@ -57,7 +57,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_draws": [Interval(Integral, 2, None, closed="left")],
     "threshold": [Interval(Real, 0, None, closed="left"), None],
     "relative_threshold": ["boolean"],
-    "noise": [StrOptions({"auto", *KINDS})],
+    "noise": [_Names(NOISES, auto=True)],
     "noise_precision": [
         _Names(POLICIES),
         Interval(Real, 0, None, closed="neither"),

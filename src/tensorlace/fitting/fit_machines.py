@@ -55,7 +55,7 @@ def fit_machines(
     threads: int = 1,
     memory_budget: int = MEMORY_BUDGET,
     checkpoint: Path | None = None,
-    progress: Callable[[int], Progress | None] = lambda member: None,
+    progress: Sequence[Progress | None] = (),
     begin: Fitted | None = None,
 ) -> tuple[KernelMachine, ...]:
     """Fit one machine per seed on the same columns.
@@ -73,8 +73,8 @@ def fit_machines(
         Bytes. A table on disk that fits is read once; a larger one is read in every pass.
     checkpoint : Path, optional
         Written after every step, one file per member; a fit that finds it goes on from there.
-    progress : callable
-        Gives the progress callback of a member.
+    progress : sequence of callable or None
+        Progress callbacks of the members; none by default.
     begin : Fitted, optional
         The same network fitted to part of the rows: begin there if it has the right shape.
     """
@@ -119,11 +119,12 @@ def fit_machines(
         def member(number: int, seed: int) -> KernelMachine:
             rng = np.random.default_rng(seed)
             network = _first(config, constants, rng)
+            told = progress[number] if progress else None
             saver = Checkpointer.of(checkpoint, number, network.cores, identity)
             start, parts = Start(network), stages
             if begin is not None and begin.network.is_like(network):
                 start, parts = Start(begin.network, begin.beta, begin.gamma), []
-            fit = infer(rows, config, start, progress(number), saver, parts)
+            fit = infer(rows, config, start, told, saver, parts)
             gone = network.n_weights - fit.network.n_weights
             machine = KernelMachine(columns, target, fit, n_pruned=gone)
             return machine if config.groups is one_group or config.rough else prune(machine)

@@ -18,7 +18,7 @@ from tensorlace.errors import InputError
 from tensorlace.kinds import Kind
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import Noise
+from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.networks.engine import Engine
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
@@ -119,7 +119,7 @@ class FittedModel:
         return self.ensemble.weights
 
     @property
-    def noise(self) -> Noise:
+    def noise(self) -> NoiseModel:
         """Noise that the members share."""
         return self.ensemble.noise
 

@@ -7,7 +7,6 @@ from typing import final
 import numpy as np
 
 from tensorlace.machines.ensemble import SHARPNESS, Ensemble
-from tensorlace.machines.noise import scales
 from tensorlace.machines.portable_machine import portable_moments
 from tensorlace.portable import Builder, Value
 
@@ -91,7 +90,7 @@ def portable_mixture(g: Builder, ensemble: Ensemble, x: Sequence[Value]) -> Port
     else:  # `blend`
         weights = _softmax(g, g.log(e2 + a * a) * (-0.5 * SHARPNESS) + np.log(own))
     noise = ensemble.noise
-    shares, stds = scales(noise.degrees)
+    shares, stds = noise.scale_mixture
     aleatoric = g.expand(noise.shrink * noise.factor * a, mu)
     log_variance = noise.portable(g, x)
     if log_variance is not None:

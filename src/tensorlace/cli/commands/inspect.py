@@ -98,13 +98,13 @@ def _levels(code: Any) -> int | None:
 
 def _members(ensemble: Ensemble) -> Iterator[dict[str, Any]]:
     for machine, share in zip(ensemble.machines, ensemble.weights, strict=True):
-        cores = machine.fit.cores
+        network = machine.fit.network
         yield {
             "weight": float(share),
-            "rank": len(cores[0]),
+            "rank": network.rank,
             "n_basis": list(machine.columns.sizes),
-            "weights": sum(V.size for V in cores),
+            "weights": network.n_weights,
             "posterior": type(machine.fit.posterior).__name__,
-            "additive": len(cores) > len(machine.columns.columns),
+            "additive": network.additive,
             "rotated": machine.columns.rotation is not None,
         }
