@@ -20,15 +20,14 @@ from tensorlace.machines.noises.registry import NOISES
 from tensorlace.search.candidate import Candidate
 from tensorlace.search.search import search
 from tensorlace.search.task import Task
-from tensorlace.sources import RowSource
-from tensorlace.sources.pieces import Pieces
+from tensorlace.sources import Table
 
 __all__ = ["train"]
 
 
 def train(
     params: Mapping[str, Any],
-    table: RowSource | Pieces,
+    table: Table,
     kinds: tuple[Kind, ...],
     *,
     rng: np.random.RandomState,
@@ -40,7 +39,7 @@ def train(
     ----------
     params : mapping
         Arguments of `TNKMRegressor`, checked.
-    table : RowSource or Pieces
+    table : Table
     kinds : tuple of Kind
     rng : RandomState
         Where all fits begin.

@@ -17,6 +17,7 @@ from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, NumberCo
 from tensorlace.columns.rotation import Rotation
 from tensorlace.columns.summaries import Frame
 from tensorlace.errors import ModelFileError
+from tensorlace.fitting.registry import BASES, CURVATURES, LIKELIHOODS, NETWORKS, WARPS
 from tensorlace.kinds import Kind
 from tensorlace.laplace import posterior
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
@@ -35,7 +36,16 @@ from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["CHOSEN", "CLASSES", "INNER", "LATER_PARAMS", "OPTIONAL", "attributes", "check_state"]
+__all__ = [
+    "CHOSEN",
+    "CLASSES",
+    "INNER",
+    "LATER_PARAMS",
+    "OPTIONAL",
+    "attributes",
+    "check_state",
+    "known_classes",
+]
 
 CLASSES: dict[str, type] = {
     cls.__name__: cls
@@ -60,7 +70,7 @@ CLASSES: dict[str, type] = {
     "FittedNetwork": Fitted,
     "KernelMachine": MachineRecord,
 }
-"""Dataclasses by the name they have in files."""
+"""Dataclasses by the name they have in files; see `known_classes` for those registered later."""
 
 LATER_PARAMS: dict[str, Any] = {"likelihood": "gaussian", "network": "cpd"}
 """Arguments that the first version of files did not have, and what they were then. At that value
@@ -106,9 +116,27 @@ OPTIONAL = frozenset({"feature_names_in_"})
 """Values that some fitted models do not have."""
 
 
+def known_classes() -> dict[str, type]:
+    """`CLASSES` and those that have been registered since: bases, warps, networks and so on.
+
+    Raises
+    ------
+    ModelFileError
+        If two classes have the same name, since a file tells them apart by nothing else.
+    """
+    known = dict(CLASSES)
+    registries = (BASES, WARPS, CURVATURES, NETWORKS, LIKELIHOODS)
+    for cls in (cls for registry in registries for cls in registry.classes()):
+        if known.setdefault(cls.__name__, cls) is not cls:
+            raise ModelFileError(
+                f"two registered classes are called {cls.__name__}: give one another name"
+            )
+    return known
+
+
 def attributes(estimator: str) -> dict[str, Any]:
     """Values that a file has of a fitted estimator of a class, and their types."""
-    return ATTRIBUTES if estimator == "TNKMRegressor" else {**ATTRIBUTES, **CHOSEN}
+    return ATTRIBUTES if estimator == "TNKMRegressor" else CHOSEN
 
 
 def check_state(estimator: str, state: Mapping[str, Any]) -> None:
@@ -122,7 +150,7 @@ def check_state(estimator: str, state: Mapping[str, Any]) -> None:
     for name, hint in attributes(estimator).items():
         if name in state and not conforms(state[name], hint):
             raise ModelFileError(f"{name} is of the wrong type: {type(state[name])}")
-    for what, fits in _facts(state):
+    for what, fits in (_facts if estimator == "TNKMRegressor" else _choice_facts)(state):
         if not fits:
             raise ModelFileError(f"{what} does not fit the rest of the model: the file is wrong")
 
@@ -159,8 +187,11 @@ def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         k = found.z.size
         yield "calibration_", found.z.shape == found.below.shape == found.upto.shape == (k,)
         yield "calibration_", k > 0 and found.n_rows > 0.0
-    if "best_index_" in state:
-        yield "best_index_", 0 <= state["best_index_"] < len(state["cv_results_"].get("params", ()))
+
+
+def _choice_facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What must hold for every choice by cross-validation."""
+    yield "best_index_", 0 <= state["best_index_"] < len(state["cv_results_"].get("params", ()))
 
 
 def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str, Any]]:

@@ -18,8 +18,7 @@ from tensorlace.rows.memory import MEMORY_BUDGET
 from tensorlace.search.candidate import Candidate, Width
 from tensorlace.search.settings import FitSettings
 from tensorlace.solvers.gauss_newton import GaussNewton
-from tensorlace.sources import Chunk, RowSource
-from tensorlace.sources.pieces import Pieces
+from tensorlace.sources import Chunk, Table
 
 __all__ = ["fit_candidate", "width_of"]
 
@@ -27,7 +26,7 @@ __all__ = ["fit_candidate", "width_of"]
 def fit_candidate(
     config: Config,
     candidate: Candidate,
-    table: RowSource | Pieces,
+    table: Table,
     settings: FitSettings,
     *,
     seed: int,
@@ -44,7 +43,7 @@ def fit_candidate(
     config : Config
         Everything that is not searched.
     candidate : Candidate
-    table : RowSource or Pieces
+    table : Table
     settings : FitSettings
     seed : int
         Where the cores start.
@@ -84,7 +83,7 @@ def width_of(config: Config, sample: Chunk) -> Width:
 def _configured(
     config: Config,
     c: Candidate,
-    table: RowSource | Pieces,
+    table: Table,
     settings: FitSettings,
     *,
     bends: bool,

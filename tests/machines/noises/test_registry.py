@@ -16,6 +16,7 @@ from tensorlace.search.noise_selection import Residuals, choose_again, choose_no
 from tensorlace.search.search import search
 from tensorlace.search.settings import NoiseSettings
 from tensorlace.sources import ArraySource
+from tests.helpers.registered import registered
 from tests.helpers.searching import table, task_for
 
 SETTINGS = NoiseSettings()
@@ -83,8 +84,9 @@ class Contaminations(NoiseFamily):
 
 
 @pytest.fixture
-def registered(monkeypatch):
-    monkeypatch.setitem(NOISES, "contaminated", Contaminations())
+def contaminated():
+    with registered(NOISES, "contaminated", Contaminations()):
+        yield
 
 
 def outliers(n, seed=0):
@@ -112,7 +114,7 @@ def test_neighbours_keep_the_variation():
         assert {m.kind for m in members} == {name}
 
 
-@pytest.mark.usefixtures("registered")
+@pytest.mark.usefixtures("contaminated")
 def test_a_new_noise_is_chosen_where_it_is_the_right_one():
     n = 4000
     y = outliers(n)
@@ -128,7 +130,7 @@ def test_a_new_noise_is_chosen_where_it_is_the_right_one():
     assert again.kind == "contaminated"
 
 
-@pytest.mark.usefixtures("registered")
+@pytest.mark.usefixtures("contaminated")
 def test_a_new_noise_goes_through_a_search():
     X, y = table(300)
     y = y + 0.1 * outliers(300)

@@ -12,8 +12,7 @@ from tensorlace.search.candidate import Candidate
 from tensorlace.search.candidate_fit import fit_candidate
 from tensorlace.search.parallel import Workers
 from tensorlace.search.task import Task
-from tensorlace.sources import RowSource
-from tensorlace.sources.pieces import Pieces
+from tensorlace.sources import Table
 
 __all__ = ["Member", "fit_members"]
 
@@ -44,7 +43,7 @@ class Member:
 
 
 def fit_members(
-    members: Sequence[Member], table: RowSource | Pieces, task: Task, workers: Workers
+    members: Sequence[Member], table: Table, task: Task, workers: Workers
 ) -> tuple[KernelMachine, ...]:
     """Fit members to all rows, side by side, and drop weights that the evidence switched off."""
     machines: list[KernelMachine] = []
@@ -56,7 +55,7 @@ def fit_members(
     return tuple(machines)
 
 
-def _fit(member: Member, table: RowSource | Pieces, task: Task) -> KernelMachine:
+def _fit(member: Member, table: Table, task: Task) -> KernelMachine:
     fits = task.settings.fits
     return prune(
         fit_candidate(

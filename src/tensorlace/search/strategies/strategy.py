@@ -23,8 +23,7 @@ from tensorlace.search.task import Budget, Task
 from tensorlace.search.trial_runner import TrialRunner
 from tensorlace.search.trials import Trial, Trials
 from tensorlace.search.weights import enough_rows_for_row_weights
-from tensorlace.sources import RowSource
-from tensorlace.sources.pieces import Pieces
+from tensorlace.sources import Table
 from tensorlace.sources.sampling import fold_numbers
 
 __all__ = ["JudgedNoise", "Strategy"]
@@ -53,7 +52,7 @@ class Strategy(ABC):
     Parameters
     ----------
     task : Task
-    table : RowSource or Pieces
+    table : Table
         All rows.
     trials : Trials
         The rows that candidates are fitted to and judged on.
@@ -64,7 +63,7 @@ class Strategy(ABC):
     def __init__(
         self,
         task: Task,
-        table: RowSource | Pieces,
+        table: Table,
         trials: Trials,
         budget: Budget,
         workers: Workers,
