@@ -15,11 +15,12 @@ from threadpoolctl import ThreadpoolController
 
 from tensorlace._types import Array
 from tensorlace.columns.bases import UnitPolynomial
-from tensorlace.networks.cpd import Cores, balance, initialise
+from tensorlace.networks.cpd import CPD, balance, initialise
 from tensorlace.networks.engine import NUMPY, Engine
+from tensorlace.networks.network import Cores
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import sweep
-from tensorlace.solvers.linearisation import residual_squares
+from tensorlace.solvers.linearisation import loss
 from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
 from tensorlace_lab.measuring.processes import best_of, isolated, memory_mb
 from tensorlace_lab.measuring.runner import Experiment, Options
@@ -96,7 +97,7 @@ class Peer:
 
 def objective(rows: MemoryRows, cores: Cores) -> float:
     penalty = sum(float(np.sum(V * V)) for V in cores)
-    return 0.5 * (BETA * residual_squares(rows, cores) + GAMMA * penalty)
+    return 0.5 * (BETA * loss(rows, CPD(cores)) + GAMMA * penalty)
 
 
 def problem(N: int, D: int, I: int, R: int) -> tuple[Array, Array, Cores, Cores]:
@@ -141,10 +142,15 @@ def measure(N: int, D: int, I: int, R: int) -> dict[str, Any]:
     theirs = balance(peer.cores(), gamma)
     phi = [UnitPolynomial(I).phi(u) for u in x]
     rows = {name: our_rows(x, y, I, R, engine) for name, engine in engines().items()}
-    ours, _ = sweep(rows["tensorlace"], cores, BETA, gamma)
-    difference = objective(rows["tensorlace"], ours) / objective(rows["tensorlace"], theirs) - 1.0
+    ours, _ = sweep(rows["tensorlace"], CPD(cores), BETA, gamma)
+    difference = (
+        objective(rows["tensorlace"], ours.cores) / objective(rows["tensorlace"], theirs) - 1.0
+    )
     systems: dict[str, tuple[int, Callable[[], Any]]] = {  # with threads of BLAS
-        **{name: (1, partial(sweep, table, cores, BETA, gamma)) for name, table in rows.items()},
+        **{
+            name: (1, partial(sweep, table, CPD(cores), BETA, gamma))
+            for name, table in rows.items()
+        },
         "tnkm": (2, peer.sweep),
         "dense_numpy": (2, partial(dense_sweep, phi, y, cores)),
     }
@@ -178,7 +184,7 @@ def memory(system: str, N: int, D: int, I: int, R: int) -> dict[str, Any]:
         small = problem(64, D, I, R)
         Peer(small[0], small[1], I, small[2]).sweep()  # loads and starts the library
     with our_rows(*problem(64, D, I, R)[:2], I, R, NUMPY) as rows:
-        sweep(rows, cores, BETA, gamma)
+        sweep(rows, CPD(cores), BETA, gamma)
     before = memory_mb() or np.nan
     if system == "tnkm":
         Peer(x, y, I, cores).sweep()
@@ -186,7 +192,7 @@ def memory(system: str, N: int, D: int, I: int, R: int) -> dict[str, Any]:
         dense_sweep([UnitPolynomial(I).phi(u) for u in x], y, cores)
     else:
         with our_rows(x, y, I, R, engines()[system]) as rows:
-            sweep(rows, cores, BETA, gamma)
+            sweep(rows, CPD(cores), BETA, gamma)
     return {"added_mb": (memory_mb("VmHWM") or np.nan) - before}
 
 
