@@ -12,6 +12,7 @@ __all__ = [
     "SourceError",
     "TensorlaceError",
     "TimeBudgetWarning",
+    "UnknownNameError",
 ]
 
 
@@ -21,6 +22,12 @@ class TensorlaceError(Exception):
 
 class InputError(TensorlaceError, ValueError):
     """A value handed in cannot be used as it is."""
+
+
+class UnknownNameError(InputError, KeyError):
+    """A name that no member of its registry has."""
+
+    __str__ = Exception.__str__  # that of KeyError shows the message quoted
 
 
 class SizeError(TensorlaceError, ValueError):

@@ -27,6 +27,7 @@ from tensorlace.cli.commands import compare, demo
 from tensorlace.cli.commands.compare import judge
 from tensorlace.cli.schema import schema_of
 from tensorlace.cli.scores import score, verdict
+from tensorlace.sources.files import read_frame
 
 N = 80
 SHOPS = ("a, b", 'say "hi"', "=cmd()")
@@ -639,7 +640,7 @@ def test_types_of_columns(tmp_path):
         "2026-01-01,2026-01-01T10:00:00,2026-01-01 10:00:00+02:00,2026-01-01,2026-02-30,1,x\r\n"
         ",2026-01-01 11:30,2026-01-01 10:00:00Z,soon,2026-02-28,NA,\r\n"
     )
-    frame = files.read(path)
+    frame = read_frame(path)
     kinds = [frame[name].dtype.kind for name in frame.columns]
     assert kinds == ["M", "M", "M", "O", "O", "f", "O"]
     assert frame["zone"].tolist() == [
@@ -647,7 +648,7 @@ def test_types_of_columns(tmp_path):
         pd.Timestamp("2026-01-01 10"),
     ]
     assert pd.isna(frame["date"][1])
-    written = files.read(path, as_written=True)
+    written = read_frame(path, as_written=True)
     assert written["number"].tolist() == ["1", "NA"]
     assert written["zone"][0] == "2026-01-01 10:00:00+02:00"
 

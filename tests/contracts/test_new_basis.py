@@ -7,13 +7,16 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from tensorlace import load, save
 from tensorlace.columns.bases.basis import Basis, degree_closure, first
 from tensorlace.columns.warps import Warp
-from tensorlace.errors import InputError
+from tensorlace.errors import InputError, ModelFileError
 from tensorlace.export import onnx_inputs, to_onnx
 from tensorlace.fitting.registry import BASES, WARPS
 from tensorlace.report.embed import embed
+from tests.helpers import basis_contract, member_contract, warp_contract
 from tests.helpers.javascript import start_javascript  # noqa: F401
+from tests.helpers.registered import registered
 from tests.helpers.reported import ROWS, X, Y, agree, fit
 
 
@@ -91,10 +94,46 @@ class Silent(Basis):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    monkeypatch.setitem(BASES, "decay", Decay)
-    monkeypatch.setitem(BASES, "silent", lambda n: Silent(1))
-    monkeypatch.setitem(WARPS, "root", Root)
+def members():
+    with (
+        registered(BASES, "decay", Decay),
+        registered(BASES, "silent", lambda n: Silent(1)),
+        registered(WARPS, "root", Root),
+    ):
+        yield
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("check", basis_contract.CHECKS, ids=lambda check: check.__name__)
+def test_contract_of_bases(check, n):
+    check(Decay(n))
+
+
+@pytest.mark.parametrize("check", warp_contract.CHECKS, ids=lambda check: check.__name__)
+def test_contract_of_warps(check):
+    check(Root)
+
+
+@pytest.mark.parametrize("check", member_contract.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("params", [{"basis": "decay"}, {"warp": "root"}], ids=["basis", "warp"])
+def test_fit_stream_save_and_load(check, params, tmp_path):
+    check({"warp": "minmax", **params}, tmp_path)
+
+
+def test_a_file_needs_its_classes(tmp_path):
+    path = tmp_path / "model.tlace"
+    save(fit(basis=["decay"] * 3), path)
+    BASES.remove("decay")
+    try:
+        with pytest.raises(ModelFileError, match="Decay"):
+            load(path)
+    finally:
+        BASES.register("decay", Decay)
+    twice = pytest.raises(ModelFileError, match="two registered classes are called Cosine")
+    with registered(BASES, "other", type("Cosine", (Decay,), {})), twice:
+        load(path)
+    with pytest.raises(ModelFileError, match="Silent"):
+        save(fit(basis=["silent"] * 3), path)
 
 
 @pytest.mark.parametrize("gaps", [False, True])

@@ -472,4 +472,4 @@ def test_levels_out_of_range(fitted):
 def test_the_number_of_rows_alone_is_never_too_large():
     """Rows are streamed: only the size of the model decides."""
     params = {**TNKMRegressor(solver="als", curvature="last").get_params(), "rank": 20}
-    Config.of(params, 8).settings((40,) * 8, n_rows=10**12, target_scale=1.0)
+    Config.of(params, 8).for_table((40,) * 8, n_rows=10**12, target_scale=1.0)

@@ -28,7 +28,8 @@ X = RNG.uniform(-2, 2, (90, 3))
 Y = 5.0 + 3.0 * (X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + 0.1 * RNG.standard_normal(90))
 NEW = RNG.uniform(-2, 2, (20, 3))
 CUTS = (1e-5, 30.0, 300.0)  # none, some and more of the eigenvalues
-SMALL = {"ranks": (1, 3), "n_bases": (4,), "thresholds": CUTS, "max_sweeps": 6}
+SMALL = {"ranks": (1, 3), "n_bases": (4,), "thresholds": CUTS}
+SHORT = TNKMRegressor.paper(max_sweeps=6)
 
 
 def by_hand(params, folds, **settings):
@@ -44,7 +45,7 @@ def by_hand(params, folds, **settings):
 @pytest.fixture(scope="module")
 def chosen():
     with pytest.warns(ConvergenceWarning):
-        return TNKMRegressorCV(**SMALL, random_state=7).fit(X, Y)
+        return TNKMRegressorCV(SHORT, **SMALL, random_state=7).fit(X, Y)
 
 
 def test_scores_are_those_of_single_fits(chosen):
@@ -83,28 +84,30 @@ def test_the_choice_is_fitted_to_all_rows(chosen):
 
 
 @pytest.mark.parametrize(
-    ("settings", "single"),
+    ("single", "thresholds"),
     [
-        ({"curvature": "full"},) * 2,
-        ({"curvature": "block", "relative_threshold": True, "thresholds": (1e-6, 1e-2)},) * 2,
-        ({"predictive": "sampled", "n_draws": 5, "n_members": 2},) * 2,
-        ({"curvature": "ggn", "thresholds": (None, 0.5)},) * 2,
+        ({"curvature": "full"}, CUTS),
+        ({"curvature": "block", "relative_threshold": True}, (1e-6, 1e-2)),
+        ({"predictive": "sampled", "n_draws": 5, "n_members": 2}, CUTS),
+        ({"curvature": "ggn"}, (None, 0.5)),
     ],
     ids=["full", "relative", "sampled", "none"],
 )
-def test_other_ways_of_inference(settings, single):
-    few = {"ranks": [2], "n_bases": [3], "n_splits": 2, "n_repeats": 1, "max_sweeps": 8}
-    model = TNKMRegressorCV(**{**SMALL, **few, **settings}, random_state=7, n_jobs=1).fit(X, Y)
+def test_other_ways_of_inference(single, thresholds):
+    few = {"ranks": [2], "n_bases": [3], "thresholds": thresholds, "n_splits": 2, "n_repeats": 1}
+    base = TNKMRegressor.paper(max_sweeps=8, **single)
+    model = TNKMRegressorCV(base, **few, random_state=7, n_jobs=1).fit(X, Y)
     folds = list(RepeatedKFold(n_splits=2, n_repeats=1, random_state=7).split(X))
-    same = {k: v for k, v in single.items() if k != "thresholds"}
     for k, params in enumerate(model.cv_results_["params"]):
         scores = [model.cv_results_[f"split{f}_test_score"][k] for f in range(2)]
-        np.testing.assert_allclose(scores, by_hand(params, folds, max_sweeps=8, **same), rtol=1e-8)
+        np.testing.assert_allclose(
+            scores, by_hand(params, folds, max_sweeps=8, **single), rtol=1e-8
+        )
 
 
 def test_threads_change_nothing_and_neither_do_names(chosen):
     frame = pd.DataFrame(X, columns=list("abc"))
-    again = TNKMRegressorCV(**SMALL, random_state=7, n_jobs=1).fit(frame, pd.Series(Y))
+    again = TNKMRegressorCV(SHORT, **SMALL, random_state=7, n_jobs=1).fit(frame, pd.Series(Y))
     for key in chosen.cv_results_.keys() - {"params", "mean_fit_time"}:
         assert np.array_equal(chosen.cv_results_[key], again.cv_results_[key])
     assert list(again.feature_names_in_) == list("abc")
@@ -115,19 +118,20 @@ def test_categories_and_missing_values():
     frame = pd.DataFrame({"x": X[:, 0], "shop": RNG.choice(["a", "b"], 90), "z": X[:, 2]})
     frame.loc[::7, "z"] = np.nan
     y = X[:, 0] + 2.0 * (frame["shop"] == "a")
-    model = TNKMRegressorCV(ranks=[2], n_bases=[3], max_sweeps=10, random_state=0).fit(frame, y)
+    base = TNKMRegressor.paper(max_sweeps=10)
+    model = TNKMRegressorCV(base, ranks=[2], n_bases=[3], random_state=0).fit(frame, y)
     assert model.score(frame, y) > 0.9
 
 
 def test_several_curvatures():
     model = TNKMRegressorCV(
+        TNKMRegressor.paper(max_sweeps=8),
         ranks=[2],
         n_bases=[3],
         thresholds=[1e-3],
-        curvature=["last", "ggn"],
+        curvatures=["last", "ggn"],
         n_splits=2,
         n_repeats=1,
-        max_sweeps=8,
         random_state=None,
     ).fit(X, Y)
     assert list(model.cv_results_["param_curvature"]) == ["last", "ggn"]
@@ -135,8 +139,9 @@ def test_several_curvatures():
 
 
 def test_progress_goes_to_standard_error(capsys):
-    few = {"ranks": [1], "n_bases": [2], "n_splits": 2, "n_repeats": 1, "max_sweeps": 3}
-    TNKMRegressorCV(**few, random_state=0, verbose=1).fit(X, Y)
+    few = {"ranks": [1], "n_bases": [2], "n_splits": 2, "n_repeats": 1}
+    base = TNKMRegressor.paper(max_sweeps=3)
+    TNKMRegressorCV(base, **few, random_state=0, verbose=1).fit(X, Y)
     said = capsys.readouterr()
     assert said.out == ""
     lines = said.err.splitlines()
@@ -147,7 +152,13 @@ def test_progress_goes_to_standard_error(capsys):
 # the contract ------------------------------------------------------------------------------------
 
 TINY = TNKMRegressorCV(
-    ranks=(1,), n_bases=(3,), thresholds=(1e-3,), n_splits=2, n_repeats=1, max_sweeps=8, n_jobs=1
+    TNKMRegressor.paper(max_sweeps=8),
+    ranks=(1,),
+    n_bases=(3,),
+    thresholds=(1e-3,),
+    n_splits=2,
+    n_repeats=1,
+    n_jobs=1,
 )
 
 
@@ -158,7 +169,7 @@ def test_every_check_of_scikit_learn_passes(estimator, check):
 
 def test_clone_is_not_fitted(chosen):
     copy = clone(chosen)
-    assert copy.get_params() == chosen.get_params()
+    assert repr(copy.get_params()) == repr(chosen.get_params())
     with pytest.raises(NotFittedError):
         copy.predict(X)
 
@@ -180,13 +191,44 @@ def test_the_class_is_imported_when_asked_for():
         ({"ranks": []}, r"ranks is \[\]: give one or more whole numbers"),
         ({"n_bases": [2, 0]}, r"n_bases is \[2, 0\]: give one or more whole numbers"),
         ({"thresholds": [-1.0]}, r"thresholds is \[-1.0\]: give one or more numbers"),
-        ({"curvature": ["last", "first"]}, "curvature is .*: choose from block, diag, full, ggn"),
+        ({"curvatures": ["last", "first"]}, "curvatures is .*: choose from block, diag, full, ggn"),
         ({"n_splits": 46}, "n_splits=46 but n_samples=90: give at least 92 rows, or fewer"),
     ],
 )
 def test_bad_settings(settings, message):
     with pytest.raises(InputError, match=message):
         TNKMRegressorCV(**settings).fit(X, Y)
+
+
+def test_arguments_of_the_model_go_to_the_estimator():
+    with pytest.raises(TypeError, match=r"warp, tol: .*\(TNKMRegressor.paper\(warp=..., tol=...\)"):
+        TNKMRegressorCV(warp="minmax", tol=1e-3)
+    with pytest.raises(TypeError, match="curvature: give curvatures"):
+        TNKMRegressorCV(curvature="ggn")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rank_'"):
+        TNKMRegressorCV(rank_=3)
+    model = TNKMRegressorCV(TNKMRegressor.paper())
+    assert model.set_params(estimator__tol=0.5).estimator.tol == 0.5
+
+
+def test_the_estimator_given_is_left_alone(chosen):
+    assert not hasattr(SHORT, "model_")
+    assert SHORT.get_params() == TNKMRegressor.paper(max_sweeps=6).get_params()
+    assert chosen.best_estimator_.max_sweeps == 6
+
+
+def test_what_the_best_estimator_can_do_is_here_too(chosen):
+    """Whatever a fitted TNKMRegressor offers, but for ways to make or fit one."""
+    best = chosen.best_estimator_
+    for name in dir(best):
+        if not name.startswith("_") and name not in ("paper", "fit_rows", "set_fit_request"):
+            assert hasattr(chosen, name) or name in best.get_params(), name
+    assert np.array_equal(chosen.relevance_, best.relevance_)
+    assert chosen.n_features_in_ == 3
+    assert not hasattr(chosen, "feature_names_in_")
+    again = chosen.with_model(chosen.model_).calibrate(X[:40], Y[:40])
+    assert again.calibration_ is not None
+    assert chosen.calibration_ is None
 
 
 # the grid ----------------------------------------------------------------------------------------

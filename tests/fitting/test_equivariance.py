@@ -5,9 +5,9 @@ import pytest
 
 from tensorlace import TNKMRegressor
 from tensorlace.columns.bases import Chebyshev, Cosine
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.settings import Settings
 from tensorlace.laplace.curvature import GGN
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Fixed
@@ -187,7 +187,7 @@ def test_order_of_the_rank_terms():
     bases = [Cosine(5), Chebyshev(4), Cosine(3)]
     u = np.stack([rng.uniform(*basis.interval, size=N) for basis in bases])
     y = rng.standard_normal(N)
-    settings = Settings(
+    settings = Config(
         rank=3,
         solver=GaussNewton(),
         curvature=GGN(),

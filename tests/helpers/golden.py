@@ -77,7 +77,12 @@ def models():
         frame[:24], y[:24]
     )
     chosen = TNKMRegressorCV(
-        **hours, ranks=[1, 2], n_bases=[2, 3], thresholds=[1e-3, None], n_repeats=1, tol=1e-2
+        TNKMRegressor.paper(columns=hours["columns"], tol=1e-2),
+        ranks=[1, 2],
+        n_bases=[2, 3],
+        thresholds=[1e-3, None],
+        n_repeats=1,
+        random_state=0,
     )
     return {"mixture": mixture, "few": few, "chosen": chosen.fit(frame[:60], y[:60])}
 

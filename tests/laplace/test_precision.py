@@ -6,9 +6,9 @@ from scipy.stats import multivariate_normal
 from sklearn.linear_model import BayesianRidge
 
 from tensorlace.columns.bases import Chebyshev, Cosine, Polynomial
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.settings import Settings
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.factorisation import Truncation
@@ -43,7 +43,7 @@ SOLVERS = pytest.mark.parametrize("solver", [ALS(), GaussNewton()], ids=["ALS", 
 
 
 def settings(solver, curvature, noise, prior, groups=one_group, rank=1, max_steps=200):
-    return Settings(
+    return Config(
         rank=rank,
         solver=solver,
         curvature=curvature,

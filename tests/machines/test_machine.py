@@ -8,9 +8,9 @@ from threadpoolctl import ThreadpoolController
 from tensorlace.columns.bases import Chebyshev, Cosine, Fourier, Polynomial
 from tensorlace.columns.columns import Column, Columns
 from tensorlace.columns.warps import Identity, Standardise
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.settings import Settings
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Full, Last
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.posterior import Root
@@ -42,7 +42,7 @@ class Trained:
         p = problem(seed, bases=bases, R=R, N=N, weighted=weighted)
         y = LOCATION + SCALE * p.y
         target = Standardise.fit(y, p.weight)
-        settings = Settings(
+        settings = Config(
             rank=R,
             solver=solver or GaussNewton(),
             curvature=curvature,

@@ -21,9 +21,9 @@ from tensorlace.columns.bases import (
     Subset,
     UnitPolynomial,
 )
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.rank_reduction import evidence_without
 from tensorlace.fitting.run import Run, Start
-from tensorlace.fitting.settings import Settings
 from tensorlace.laplace.curvature import GGN
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.factorisation import Truncation
@@ -142,7 +142,7 @@ def test_evidence_without_a_term_is_that_of_the_model_without_it(additive):
         size = sum(V.shape[1] for V in p.cores)
         p = p.at((*p.cores, 0.1 * np.random.default_rng(0).standard_normal((1, size))))
     cores = p.cores
-    settings = Settings(
+    settings = Config(
         rank=3,
         solver=GaussNewton(),
         curvature=GGN(),

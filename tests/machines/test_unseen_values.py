@@ -8,9 +8,9 @@ import pytest
 from tensorlace.columns.bases import BSpline, Chebyshev, Cosine, Indicator, Levels, Missing
 from tensorlace.columns.columns import Column, Columns
 from tensorlace.columns.warps import Codes, Identity, Standardise
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.settings import Settings
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Last
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Fixed
@@ -66,7 +66,7 @@ class Trained:
         phi = [b.phi(x) for b, x in zip(bases, u, strict=True)]
         y = oracles.response(truth, phi) + 0.3 * rng.standard_normal(N)
         target = Standardise.fit(y)
-        settings = Settings(
+        settings = Config(
             rank=R,
             solver=GaussNewton(),
             curvature=curvature,

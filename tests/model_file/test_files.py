@@ -162,19 +162,21 @@ def test_equal_targets(value, tmp_path):
     round_trip(fitted(y=np.full(N, value)), tmp_path)
 
 
-@pytest.mark.parametrize("curvature", ["last", ["block", "diag"]])
-def test_models_chosen_by_cross_validation(curvature, tmp_path):
+@pytest.mark.parametrize("curvatures", [None, ["block", "diag"]])
+@pytest.mark.parametrize("estimator", [None, TNKMRegressor.paper(tol=1e-2, network="tt")])
+def test_models_chosen_by_cross_validation(curvatures, estimator, tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     how = {"ranks": [1, 2], "n_bases": (2, 3), "thresholds": [1e-3, None], "n_repeats": 1}
-    model = TNKMRegressorCV(**how, curvature=curvature, tol=1e-2, random_state=0, n_jobs=1)
+    model = TNKMRegressorCV(estimator, **how, curvatures=curvatures, random_state=0, n_jobs=1)
     model.fit(frame, y)
     path = tmp_path / "model.tlace"
     save(model, path)
     copy = load(path)
     assert type(copy) is TNKMRegressorCV
+    assert repr(copy.get_params()) == repr(model.get_params())
     for a, b in ((model, copy), (model.best_estimator_, copy.best_estimator_)):
         assert vars(a).keys() == vars(b).keys()
-        for name in vars(a).keys() - {"best_estimator_"}:
+        for name in vars(a).keys() - {"best_estimator_", "estimator"}:
             same(getattr(a, name), getattr(b, name), name)
         assert a.predict(frame).tobytes() == b.predict(frame).tobytes()
     assert copy.machines_[0].fit.cores[0] is copy.best_estimator_.machines_[0].fit.cores[0]
@@ -190,7 +192,11 @@ def test_models_chosen_by_cross_validation(curvature, tmp_path):
     refuses(nested(lambda s: s[inner].update(more=1)), "is no estimator")
     refuses(nested(lambda s: s[inner]["state"].update(n_rows_="3")), "n_rows_ is of the wrong type")
     refuses(nested(lambda s: s[inner]["params"].pop("rank")), "best_estimator_.rank: unknown or")
-    refuses(nested(lambda s: s.pop(inner)), "best_estimator_: unknown or missing")
+    refuses(nested(lambda s: s.pop(inner)), "best_estimator_ is no estimator")
+    refuses(nested(lambda s: s.pop("best_score_")), "best_score_: unknown or missing")
+    refuses(resealed(path.read_bytes(), lambda c, a: c["params"].pop("ranks")), "ranks: unknown")
+    refuses(resealed(path.read_bytes(), lambda c, a: c["params"].update(estimator=3)), "unknown or")
+    refuses(resealed(path.read_bytes(), lambda c, a: c["params"].update(n_splits=0)), "n_splits")
     refuses(nested(lambda s: s.update(best_index_=-1)), "best_index_ does not fit")
 
 

@@ -21,7 +21,6 @@ from tensorlace.rows.memory import MemoryRows
 from tensorlace.rows.stages import gather, stages
 from tensorlace.rows.streamed import StreamedRows
 from tensorlace.sources import ArraySource, BlockSource
-from tensorlace.sources.pieces import LocalPieces
 from tensorlace.sources.sampling import hashes
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -83,8 +82,7 @@ def columns_of(X, y):
 def test_a_part_is_what_the_hashes_say(weighted):
     X, y, weight = table(weighted=weighted)
     columns, target = columns_of(X, y)
-    pieces = LocalPieces(ArraySource(X, y, weight))
-    sample = gather(pieces, columns, target, 1000)
+    sample = gather(ArraySource(X, y, weight), columns, target, 1000)
     present = np.ones(len(y), dtype=bool) if weight is None else weight > 0
     for size in (1000, 500, 60):
         part = sample.part(size, len(y))
@@ -101,7 +99,7 @@ def test_a_part_is_what_the_hashes_say(weighted):
 
 def test_parts_are_nested():
     X, y, _ = table()
-    sample = gather(LocalPieces(ArraySource(X, y)), *columns_of(X, y), 2000)
+    sample = gather(ArraySource(X, y), *columns_of(X, y), 2000)
     parts = [set(sample.part(size, len(y)).key.tolist()) for size in (100, 400, 2000)]
     assert parts[0] < parts[1] < parts[2]
 
@@ -110,12 +108,10 @@ def test_parts_are_nested():
 def test_any_cut_gives_the_same_part(threads):
     X, y, _ = table(N=200_000)
     columns, target = columns_of(X, y)
-    whole = gather(LocalPieces(ArraySource(X, y)), columns, target, 5000)
+    whole = gather(ArraySource(X, y), columns, target, 5000)
     cuts = [0, 1, 70_000, 70_001, 150_000, len(y)]
     blocks = BlockSource(lambda: iter([(X[a:b], y[a:b]) for a, b in pairwise(cuts)]))
-    pieces = LocalPieces(blocks, threads)
-    cut = gather(pieces, columns, target, 5000)
-    pieces.close()
+    cut = gather(blocks, columns, target, 5000, threads)
     assert np.array_equal(cut.key, whole.key)
     assert np.array_equal(cut.u, whole.u)
     assert np.array_equal(cut.y, whole.y)

@@ -1,4 +1,4 @@
-"""How wide intervals should be, and when a fit goes on."""
+"""How wide intervals should be."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,14 @@ import pytest
 from tensorlace import Normal, TNKMRegressor, metrics
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.noise import Noise, with_noise
-from tensorlace.search import schedule as rounds
-from tensorlace.search import search
-from tensorlace.search.interval_width import covering, left_out
+from tensorlace.search.interval_width import (
+    coverage_scale,
+    learning_curve_factor,
+    leave_one_out,
+)
+from tensorlace.search.settings import WidthSettings
+
+SETTINGS = WidthSettings()
 
 
 def forecast(n, width, seed=0):
@@ -22,13 +27,13 @@ def forecast(n, width, seed=0):
 @pytest.mark.parametrize("n", [60, 500, 4000])
 def test_right_widths_are_left_alone(n):
     y, dist = forecast(n, 1.0)
-    assert covering(dist, y, None) == 1.0
+    assert coverage_scale(dist, y, None, SETTINGS) == 1.0
 
 
 @pytest.mark.parametrize("width", [0.7, 1.5])
 def test_wrong_widths_are_mended(width):
     y, dist = forecast(4000, width)
-    scale = covering(dist, y, None)
+    scale = coverage_scale(dist, y, None, SETTINGS)
     assert scale == pytest.approx(1.0 / width, abs=0.06)
     mended = with_noise(dist, Noise(shrink=scale), np.zeros(len(y)))
     assert metrics.calibration_error(y, mended) < 0.03 < metrics.calibration_error(y, dist)
@@ -36,7 +41,7 @@ def test_wrong_widths_are_mended(width):
 
 def test_a_few_rows_prove_nothing():
     y, dist = forecast(20, 1.3)
-    assert covering(dist, y, None) == 1.0
+    assert coverage_scale(dist, y, None, SETTINGS) == 1.0
 
 
 def test_coverage_does_not_cost_the_log_score():
@@ -48,7 +53,9 @@ def test_coverage_does_not_cost_the_log_score():
         np.mean(with_noise(wide, Noise(shrink=0.05 * k), np.zeros(len(y))).logpdf(y))
         for k in range(10, 31)
     )
-    mended = with_noise(wide, Noise(shrink=covering(wide, y, None)), np.zeros(len(y)))
+    mended = with_noise(
+        wide, Noise(shrink=coverage_scale(wide, y, None, SETTINGS)), np.zeros(len(y))
+    )
     assert np.mean(mended.logpdf(y)) >= best - 0.005
 
 
@@ -56,44 +63,8 @@ def test_weights_are_repetitions():
     y, dist = forecast(900, 1.25, seed=3)
     weight = np.random.default_rng(1).integers(1, 4, len(y))
     again = np.repeat(np.arange(len(y)), weight)
-    assert covering(dist, y, weight.astype(float)) == covering(dist[again], y[again], None) < 1.0
-
-
-@pytest.fixture
-def searched(monkeypatch):
-    """Fit 3,000 rows with a given noise; what the search tried, and the model."""
-
-    def fit(noise):
-        seen = {}
-
-        def spy(run):
-            seen["tried"] = rounds.held_out(run)
-            seen["run"] = run
-            return seen["tried"]
-
-        monkeypatch.setattr(search, "held_out", spy)
-        rng = np.random.default_rng(0)
-        X = rng.uniform(-1, 1, (3000, 3))
-        y = np.exp(X[:, 0] * X[:, 1]) * (1 + X[:, 2]) + noise * rng.standard_normal(3000)
-        seen["model"] = TNKMRegressor(time_budget=4.0, random_state=0).fit(X, y)
-        return seen
-
-    return fit
-
-
-def test_fits_go_on_where_there_is_no_noise(searched):
-    seen = searched(0.0)
-    tried, run = seen["tried"], seen["run"]
-    assert max(t.longer for t in tried) >= 1
-    assert {id(t) for t in tried} <= {id(t) for t in run.tried}  # the table shows the longer ones
-    scores = [t.score for t in tried if t.longer]
-    assert max(scores) == max(t.score for t in tried)
-
-
-def test_fits_end_where_there_is_noise(searched):
-    seen = searched(1.0)
-    assert max(t.longer for t in seen["tried"]) == 0
-    assert seen["model"].noise_.shrink == pytest.approx(1.0, abs=0.05)
+    scale = coverage_scale(dist, y, weight.astype(float), SETTINGS)
+    assert scale == coverage_scale(dist[again], y[again], None, SETTINGS) < 1.0
 
 
 def test_rows_left_out_are_refits_without_them():
@@ -106,7 +77,7 @@ def test_rows_left_out_are_refits_without_them():
     ).fit(X, y)
     (machine,) = model.machines_
     ensemble = Ensemble((machine,), np.ones(1))
-    said = left_out(ensemble, X, y)
+    said = leave_one_out(ensemble, X, y, None, SETTINGS)
     (column,) = machine.columns.columns
     phi = column.phi(machine.columns.variables(X)[0])  # (I, n)
     z, beta, scale = machine.target(y), machine.fit.beta, machine.target.scale
@@ -127,12 +98,12 @@ def test_equal_rows_leave_together_and_weights_are_repetitions():
     how = {"rank": 1, "n_basis": 5, "solver": "als", "noise_precision": 9.0, "prior_precision": 1.0}
     weighted = TNKMRegressor(**how).fit(X, y, sample_weight=weight)
     ensemble = Ensemble(weighted.machines_, np.ones(1))
-    said = left_out(ensemble, X, y, weight.astype(float))
+    said = leave_one_out(ensemble, X, y, weight.astype(float), SETTINGS)
     again = np.repeat(np.arange(30), weight)
-    repeated = left_out(ensemble, X[again], y[again])
+    repeated = leave_one_out(ensemble, X[again], y[again], None, SETTINGS)
     np.testing.assert_allclose(repeated.mean, said.mean[again], rtol=1e-12)
     np.testing.assert_allclose(repeated.std, said.std[again], rtol=1e-12)
-    alone = left_out(ensemble, X, y)
+    alone = leave_one_out(ensemble, X, y, None, SETTINGS)
     assert np.all(np.abs(alone.mean - y)[weight > 1] < np.abs(said.mean - y)[weight > 1])
 
 
@@ -141,6 +112,30 @@ def test_no_row_is_left_with_less_than_nothing():
     rng = np.random.default_rng(6)
     X, y = rng.uniform(-1, 1, (6, 1)), rng.standard_normal(6)
     model = TNKMRegressor(rank=1, n_basis=8, noise_precision=1e12, prior_precision=1e-6).fit(X, y)
-    said = left_out(Ensemble(model.machines_, np.ones(1)), X, y)
+    ensemble = Ensemble(model.machines_, np.ones(1))
+    said = leave_one_out(ensemble, X, y, None, SETTINGS)
     assert np.all(np.isfinite(said.mean))
     assert np.all(said.std > 0.0)
+
+
+def test_errors_fall_as_a_power_of_the_rows():
+    """Errors like 1 / sqrt(n): half of the rows double their square."""
+    by_half = np.log(np.full(500, np.sqrt(2.0)))
+    factor = learning_curve_factor(np.zeros(500), by_half, None, 0.9, SETTINGS)
+    assert factor == pytest.approx(np.sqrt(0.9), rel=1e-12)
+    least = learning_curve_factor(np.zeros(500), by_half, None, 0.1, SETTINGS)
+    assert least == pytest.approx(np.sqrt(SETTINGS.least_extrapolated), rel=1e-12)
+
+
+def test_errors_that_fall_by_chance_are_not_extrapolated():
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(100)
+    assert learning_curve_factor(np.zeros(100), noise - noise.mean(), None, 0.8, SETTINGS) == 1.0
+    falls = 0.3 + noise - noise.mean()
+    weight = rng.integers(1, 4, 100)
+    sure, repeated = (
+        learning_curve_factor(np.zeros(len(x)), x, w, 0.8, SETTINGS)
+        for x, w in ((falls, weight.astype(float)), (np.repeat(falls, weight), None))
+    )
+    assert sure == pytest.approx(repeated, rel=1e-12)
+    assert sure < 1.0

@@ -1,4 +1,4 @@
-"""Choosing and weighing members, against brute force."""
+"""Picks and weights of members, against brute force."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ from scipy import stats
 
 from tensorlace.machines.ensemble import SHARPNESS, blend
 from tensorlace.search.stacking import Unseen, greedy
-from tensorlace.sources.sampling import fold_numbers
 
 
 def unseen(K=6, n=40, seed=0):
@@ -58,34 +57,3 @@ def test_blend_sums_to_one_and_listens_to_the_sure():
     assert not w[2].any()
     np.testing.assert_allclose(w[0] / w[1], 0.5 * np.exp(SHARPNESS * (log_std[1] - log_std[0])))
     assert np.all(np.isfinite(blend(np.ones(2) / 2, np.array([[-700.0], [700.0]]))))
-
-
-def table(n=200, seed=0):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, 3)).round(1), rng.normal(size=n).round(1)
-
-
-def test_folds_are_balanced_and_reproducible():
-    X, y = table()
-    folds = fold_numbers(X, y, 5)
-    np.testing.assert_array_equal(folds, fold_numbers(X, y, 5))
-    assert np.ptp(np.bincount(folds, minlength=5)) <= 1
-
-
-def test_folds_know_neither_position_nor_units():
-    X, y = table()
-    folds = fold_numbers(X, y, 5)
-    order = np.random.default_rng(1).permutation(len(y))
-    np.testing.assert_array_equal(fold_numbers(X[order], y[order], 5), folds[order])
-    np.testing.assert_array_equal(fold_numbers(3.0 * X + 7.0, 0.1 * y - 2.0, 5), folds)
-
-
-def test_equal_rows_share_a_fold():
-    X, y = table()
-    times = np.random.default_rng(1).integers(1, 4, len(y))
-    folds = fold_numbers(X.repeat(times, axis=0), y.repeat(times), 5)
-    np.testing.assert_array_equal(folds, fold_numbers(X, y, 5).repeat(times))
-    X[:3] = np.nan
-    X[0], X[1] = X[1], X[0]
-    y[:3] = 1.0
-    assert len(set(fold_numbers(X, y, 5)[:3])) == 1

@@ -330,4 +330,4 @@ def test_the_estimator_converges():
 )
 def test_auto_is_chosen_by_size(n_rows, sizes, expected):
     chosen = config.Config.of(TNKMRegressor(rank=4).get_params(deep=False), len(sizes))
-    assert chosen.settings(sizes, n_rows, 1.0).solver == config.SOLVERS[expected]
+    assert chosen.for_table(sizes, n_rows, 1.0).solver == config.SOLVERS[expected]

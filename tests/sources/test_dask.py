@@ -13,7 +13,7 @@ import pytest
 from tensorlace import ClusterError, TNKMRegressor
 from tensorlace.sources import BlockSource, open_source
 from tensorlace.sources import dask as cluster_module
-from tensorlace.sources.dask import DaskPieces
+from tensorlace.sources.dask import DaskTable
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -140,7 +140,7 @@ def test_no_workers_is_a_typed_error(path, monkeypatch):
 
 def test_what_a_cluster_cannot_do(table):
     with pytest.raises(ClusterError, match="random access"):
-        DaskPieces(BlockSource(lambda: iter([table])), client=None)
+        DaskTable(BlockSource(lambda: iter([table])), client=None)
     X, y = (da.from_array(a[:100]) for a in table)
     if not distributed.client._get_global_client():
         with pytest.raises(ClusterError, match=r"distributed\.Client\(\)"):

@@ -103,7 +103,7 @@ def make_source(kind, directory, monkeypatch=None):
         return CsvSource(write_csv(directory / "t.csv", *table), **disk)
     if kind == "csv small parts":
         if monkeypatch is not None:
-            monkeypatch.setattr("tensorlace.sources.csv_index.PART_BYTES", 200)
+            monkeypatch.setattr("tensorlace.sources.files.csv_index.PART_BYTES", 200)
         path = write_csv(directory / "t.csv", *table, end="\r\n", note='"a ""b"",\r\n\nc"')
         return CsvSource(path, **disk)
     if kind == "csv odd":  # byte order mark, empty lines, quotes, no line end at the end
@@ -293,7 +293,7 @@ def test_reads_of_small_ranges_decode_a_row_group_once(tmp_path, monkeypatch):
 
 
 def test_the_segments_kept_are_few(tmp_path, monkeypatch):
-    monkeypatch.setattr("tensorlace.sources.segments.CACHE_BYTES", 1)
+    monkeypatch.setattr("tensorlace.sources.files.segments.CACHE_BYTES", 1)
     source = make_source("parquet", tmp_path)
     list(source.chunks(10))
     assert len(source._recent._kept) == 2
@@ -514,7 +514,7 @@ def test_csv_faults(fault, tmp_path):
 
 @pytest.mark.parametrize("row", [0, 1, 500, 999])
 def test_csv_faults_in_later_parts(row, tmp_path, monkeypatch):
-    monkeypatch.setattr("tensorlace.sources.csv_index.PART_BYTES", 300)
+    monkeypatch.setattr("tensorlace.sources.files.csv_index.PART_BYTES", 300)
     path = write_csv(tmp_path / "t.csv", *make_table(), end="\r\n")
     lines = path.read_bytes().split(b"\r\n")
     for change, message in ((b",7", "fields"), (b"x", "not numeric"), (b"\0", "NUL")):

@@ -1,4 +1,4 @@
-"""Cells of a table: what text is a date, what was meant to be a number, what must not be run."""
+"""Cells of a table: what was meant to be a number, and what must not be run."""
 
 import re
 from typing import Any
@@ -7,30 +7,13 @@ import numpy as np
 
 from tensorlace.errors import InputError
 
-__all__ = ["as_dates", "check_numbers", "harmless", "odd_one"]
+__all__ = ["check_numbers", "harmless", "odd_one"]
 
-_ISO = re.compile(
-    r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII
-)
 _COMMA = re.compile(r"\s*[+-]?\d+(,\d+)?\s*", re.ASCII)
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 
 _MOSTLY = 0.8
 """Share of numbers from which a column of text seems to be meant as numbers."""
-
-
-def as_dates(column: Any) -> Any:
-    """The column as dates if all values that are not missing are ISO dates."""
-    import pandas as pd
-
-    present = column.dropna()
-    if len(present) == 0 or not all(isinstance(v, str) and _ISO.fullmatch(v) for v in present):
-        return column
-    try:
-        parsed = pd.to_datetime(column, format="ISO8601", utc=True)
-    except ValueError:  # such as the 30th of February
-        return column
-    return parsed.dt.tz_localize(None)
 
 
 def check_numbers(column: Any) -> None:

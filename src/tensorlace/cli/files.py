@@ -1,145 +1,26 @@
-"""Tables in files: CSV and Parquet, with types picked from what is there or what a model needs."""
+"""Columns of a frame: the target, those that a model needs, and the frame written to a file."""
 
 import csv
 import difflib
 import io
-import os
 import re
-import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from tensorlace._atomic import write_atomically
-from tensorlace.cli.cells import as_dates, check_numbers, harmless
+from tensorlace.cli.cells import check_numbers, harmless
 from tensorlace.columns.encoding import LevelCodes
 from tensorlace.errors import InputError, SourceError
 from tensorlace.machines.fitted_model import FittedModel
 
-__all__ = ["as_text", "features", "find_column", "numbered", "read", "take_target", "write"]
+__all__ = ["as_text", "features", "find_column", "numbered", "take_target", "write"]
 
 _PARQUET = {".parquet", ".pq"}
-
-
-def read(path: Path, *, as_written: bool = False, text: Sequence[str] = ()) -> Any:
-    """Data frame with the rows of a file; ``-`` is CSV on standard input.
-
-    Parameters
-    ----------
-    path : Path
-    as_written : bool
-        Leave all cells of a CSV file as the text they are.
-    text : sequence of str
-        Columns that are text also if they look like numbers.
-
-    Raises
-    ------
-    SourceError
-        If the file cannot be read or has no rows.
-    """
-    import pandas as pd
-
-    try:
-        if path.suffix.lower() in _PARQUET:
-            frame = _parquet(path)
-        else:
-            source = _csv_text(path)
-            how: dict[str, Any] = {"sep": _separator(source), "index_col": False}
-            _check_lines(source, how["sep"])
-            if as_written:
-                how |= {"dtype": str, "na_filter": False}
-            else:
-                how |= {"dtype": dict.fromkeys(text, str), "low_memory": False}
-                if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
-                    how |= {"float_precision": "round_trip"}  # the only way since then
-            frame = pd.read_csv(io.StringIO(source), **how)
-    except (OSError, ValueError, ImportError) as error:
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise SourceError(f"{path} cannot be read: {reason}") from error
-    if len(frame) == 0:
-        raise SourceError(f"{path} has no rows")
-    frame.columns = [str(name) for name in frame.columns]
-    if not as_written:
-        for name in frame.columns:
-            if name not in text:
-                frame[name] = as_dates(frame[name])
-    return frame
-
-
-def _parquet(path: Path) -> Any:
-    import pandas as pd
-
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise SourceError("Parquet needs pyarrow: pip install 'tensorlace[cli]'") from error
-    with _opened(path) as file:
-        return pd.read_parquet(file).reset_index(drop=True)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The file, or a pipe; a device may never end."""
-    with open(path, "rb") as file:
-        mode = os.fstat(file.fileno()).st_mode
-        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-            raise SourceError("it is a device")
-        yield file
-
-
-def _csv_text(path: Path) -> str:
-    """Text of a file, the same for every later look at it."""
-    if str(path) == "-":
-        data = _standard_input()
-    else:
-        with _opened(path) as file:
-            data = file.read()
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise SourceError("it is UTF-16 from line 1 on: save the file as UTF-8")
-    null = data.find(b"\0")
-    if null >= 0:
-        line = data.count(b"\n", 0, null) + 1
-        raise SourceError(f"line {line} has a null byte: it is not a CSV file in UTF-8")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SourceError(f"line {line} is not UTF-8: save the file as UTF-8") from error
-
-
-@cache
-def _standard_input() -> bytes:
-    return sys.stdin.buffer.read()
-
-
-def _separator(source: str) -> str:
-    """Comma, semicolon or tabulator, whichever the header has most of."""
-    header = source.split("\n", 1)[0]
-    return max(",;\t", key=header.count)
-
-
-def _check_lines(source: str, separator: str) -> None:
-    """Refuse lines that are longer or shorter than the header, and a name that is there twice."""
-    reader = csv.reader(io.StringIO(source), delimiter=separator, strict=True)
-    try:
-        header = next((line for line in reader if line), [])
-        if not header:
-            raise SourceError("it is empty")
-        for k, name in enumerate(header):
-            if name in header[:k]:
-                raise SourceError(f"the header has {name!r} twice: rename one")
-        for line in reader:
-            if line and len(line) != len(header):
-                raise SourceError(
-                    f"line {reader.line_num} has {len(line)} fields, the header has {len(header)}"
-                )
-    except csv.Error as error:
-        raise SourceError(f"line {reader.line_num}: {error}") from error
 
 
 def find_column(frame: Any, name: str, what: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tensorlace.errors import InputError
 from tensorlace.kinds import Categorical, Kind, Numeric, Periodic
 from tensorlace.portable import Builder, Value
 
-__all__ = ["Column", "Columns", "columns_from_summaries", "fit_columns"]
+__all__ = ["Column", "Columns", "Features", "columns_from_summaries", "fit_columns"]
 
 
 @final
@@ -120,6 +120,10 @@ class Columns:
         """``I_d`` of each column."""
         return tuple(column.basis.n for column in self.columns)
 
+    def features(self, u: Array) -> "Features":
+        """Features of all columns at variables (D, n), each made when it is asked for."""
+        return Features(self.columns, u)
+
     def variables(self, X: Array) -> Array:
         """Variable of each column: (N, D) gives (D, N), C-contiguous."""
         X = self.inputs(X)
@@ -161,6 +165,20 @@ class Columns:
                 f"shape (rows, {self.n_columns})"
             )
         return X if self.rotation is None else self.rotation(X)
+
+
+@final
+class Features(Sequence[Array]):
+    """Features (I_d, n) of columns at variables (D, n), each made when it is asked for."""
+
+    def __init__(self, columns: Sequence[Column], u: Array) -> None:
+        self._columns, self._u = columns, u
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, d: Any) -> Any:
+        return self._columns[d].phi(self._u[d])
 
 
 def fit_columns(

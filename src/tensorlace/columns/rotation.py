@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tensorlace._types import Array
 from tensorlace.portable import Builder, Value
-from tensorlace.sources.source import Chunk
+from tensorlace.sources.table import Chunk
 
 __all__ = ["Rotation", "Scatter"]
 

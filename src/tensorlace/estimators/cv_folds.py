@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from tensorlace._types import Array
 from tensorlace.estimators.cv_grid import Family
@@ -18,11 +19,14 @@ __all__ = ["Reporter", "fold_scores", "results_table"]
 
 
 def fold_scores(
-    family: Family, common: dict[str, Any], X: Any, y: Array, X_test: Any, y_test: Array
+    family: Family, base: TNKMRegressor, X: Any, y: Array, X_test: Any, y_test: Array
 ) -> Array:
-    """Mean log density (k,) of the rows left out, for each of a family's k thresholds."""
+    """Mean log density (k,) of the rows left out, for each of a family's k thresholds.
+
+    ``base`` says everything about the model that the family does not.
+    """
     first, *rest = family.members()
-    model = TNKMRegressor(**common, **first, n_jobs=1).fit(X, y)
+    model = clone(base).set_params(**first, n_jobs=1).fit(X, y)
     models = [model]
     for member in rest:
         cut = Truncation(member["threshold"], model.relative_threshold)

@@ -1,4 +1,4 @@
-"""The fitting half of the estimator: a table in any form in, attributes out."""
+"""Fit of an estimator to a table in any form."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -22,16 +22,15 @@ from tensorlace.estimators.tables import (
 from tensorlace.estimators.train import train
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.fitted_model import FitRecord, FittedModel
-from tensorlace.sources import ArraySource, RowSource, open_source
-from tensorlace.sources.dask import DaskPieces, collection_pieces, is_collection
-from tensorlace.sources.pieces import Pieces
+from tensorlace.sources import ArraySource, RowSource, Table, open_source
+from tensorlace.sources.dask import DaskTable, collection_table, is_collection
 from tensorlace.sources.reference_rows import ReferenceRows, gather_reference_rows
 
 __all__ = ["FitsTables"]
 
 
 class FitsTables(HasFittedAttributes):
-    """What an estimator does with a table; its arguments say how."""
+    """Fits to tables in memory, on disk and on a cluster, as the arguments of the estimator say."""
 
     curvature: str
     threshold: float | None
@@ -52,8 +51,8 @@ class FitsTables(HasFittedAttributes):
             A weight is a number of repetitions of its row.
         """
         if is_collection(X):
-            pieces = collection_pieces(X, y, sample_weight)
-            return self._fit(pieces, remember_columns(self, pieces.names))
+            collection = collection_table(X, y, sample_weight)
+            return self._fit(collection, remember_columns(self, collection.names))
         table, encoding = fit_encoding(self, X)
         if y is None:
             raise InputError("TNKMRegressor requires y to be passed, but the target y is None")
@@ -93,12 +92,10 @@ class FitsTables(HasFittedAttributes):
                 raise InputError("target is missing: name the column to predict")
             source = open_source(source, target)
         encoding = remember_columns(self, source.names)
-        table = source if client is None else DaskPieces(source, client)
+        table: Table = source if client is None else DaskTable(source, client)
         return self._fit(table, encoding, None if checkpoint is None else Path(checkpoint))
 
-    def _fit(
-        self, table: RowSource | Pieces, encoding: Encoding, checkpoint: Path | None = None
-    ) -> Self:
+    def _fit(self, table: Table, encoding: Encoding, checkpoint: Path | None = None) -> Self:
         rng = check_random_state(self.random_state)
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
         found = train(params, table, encoding.kinds, rng=rng, checkpoint=checkpoint)
@@ -132,7 +129,7 @@ class FitsTables(HasFittedAttributes):
 
 
 def _precision(ensemble: Ensemble, rows: ReferenceRows) -> float:
-    """Of the noise in units of y; where it varies, of its mean square over training rows."""
+    """Noise precision in units of y; where noise varies, of its mean square over the rows."""
     machines, scale = ensemble.machines, ensemble.machines[0].target.scale
     if ensemble.plain and ensemble.noise.trivial:
         betas = [machine.fit.beta for machine in machines]

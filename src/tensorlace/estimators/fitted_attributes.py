@@ -15,7 +15,7 @@ from tensorlace.fitting.registry import ENGINES
 from tensorlace.kinds import Kind
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import Noise
+from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 
@@ -101,7 +101,7 @@ class HasFittedAttributes(HoldsModel):
         return self._learnt().weights
 
     @property
-    def noise_(self) -> Noise:
+    def noise_(self) -> NoiseModel:
         """Noise that the members share."""
         return self._learnt().noise
 

@@ -1,42 +1,72 @@
 """What the estimator's arguments may be."""
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, final
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from tensorlace.fitting import registry
-from tensorlace.machines.noise import KINDS
+from tensorlace._registry import Registry
+from tensorlace.fitting.registry import (
+    BASES,
+    CURVATURES,
+    ENGINES,
+    GROUPS,
+    LIKELIHOODS,
+    NETWORKS,
+    POLICIES,
+    SOLVERS,
+    WARPS,
+)
+from tensorlace.machines.noises.registry import NOISES
 
 __all__ = ["CONSTRAINTS", "PAPER"]
 
 _AUTO = StrOptions({"auto"})
 
+
+@final
+class _Names(StrOptions):
+    """Names in a registry at the time of the check, and perhaps "auto"."""
+
+    def __init__(self, registry: Registry[Any], *, auto: bool = False) -> None:
+        self._registry, self._also = registry, ["auto"] if auto else []
+        super().__init__(set(self._also) | set(registry))
+
+    @property
+    def options(self) -> set[str]:
+        """What is allowed now."""
+        return {*self._also, *self._registry}
+
+    @options.setter
+    def options(self, value: set[str]) -> None:
+        """Leave the registry to say it."""
+
+
 CONSTRAINTS: dict[str, Any] = {
-    "likelihood": [StrOptions(set(registry.LIKELIHOODS))],
-    "network": [StrOptions(set(registry.NETWORKS))],
+    "likelihood": [_Names(LIKELIHOODS)],
+    "network": [_Names(NETWORKS)],
     "rank": [Interval(Integral, 0, None, closed="left"), _AUTO],
     "n_basis": [Interval(Integral, 1, None, closed="left"), "array-like", _AUTO],
-    "basis": [StrOptions(set(registry.BASES)), "array-like"],
-    "warp": [StrOptions({"auto", *registry.WARPS}), "array-like"],
+    "basis": [_Names(BASES), "array-like"],
+    "warp": [_Names(WARPS, auto=True), "array-like"],
     "columns": [dict, None],
-    "solver": [StrOptions({"auto", *registry.SOLVERS})],
-    "curvature": [StrOptions(set(registry.CURVATURES))],
+    "solver": [_Names(SOLVERS, auto=True)],
+    "curvature": [_Names(CURVATURES)],
     "core": [Integral, None],
     "predictive": [StrOptions({"linearized", "sampled"})],
     "n_draws": [Interval(Integral, 2, None, closed="left")],
     "threshold": [Interval(Real, 0, None, closed="left"), None],
     "relative_threshold": ["boolean"],
-    "noise": [StrOptions({"auto", *KINDS})],
+    "noise": [_Names(NOISES, auto=True)],
     "noise_precision": [
-        StrOptions(set(registry.POLICIES)),
+        _Names(POLICIES),
         Interval(Real, 0, None, closed="neither"),
     ],
     "prior_precision": [
-        StrOptions(set(registry.POLICIES)),
+        _Names(POLICIES),
         Interval(Real, 0, None, closed="left"),
     ],
-    "prior_groups": [StrOptions({"auto", *registry.GROUPS})],
+    "prior_groups": [_Names(GROUPS, auto=True)],
     "n_members": [Interval(Integral, 1, None, closed="left"), _AUTO],
     "max_sweeps": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
@@ -46,7 +76,7 @@ CONSTRAINTS: dict[str, Any] = {
     "rotate": ["boolean", _AUTO],
     "time_budget": [Interval(Real, 0, None, closed="neither"), None],
     "row_dtype": [StrOptions({"float64", "float32"})],
-    "engine": [StrOptions(set(registry.ENGINES))],
+    "engine": [_Names(ENGINES)],
     "grow_rows": [StrOptions({"auto"}), "boolean"],
     "memory_budget": [Interval(Integral, 0, None, closed="left")],
     "verbose": ["verbose"],

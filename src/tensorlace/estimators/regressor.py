@@ -227,11 +227,14 @@ class TNKMRegressor(
         self.verbose = verbose
 
     @classmethod
-    def paper(cls, rank: int, n_basis: int, threshold: float | None = None, **others: Any) -> Self:
+    def paper(
+        cls, rank: int = 4, n_basis: int = 6, threshold: float | None = None, **others: Any
+    ) -> Self:
         """The configuration of Saiapin & Batselier (2026), done right.
 
         Unit-norm polynomials on standardised columns, ALS, last core, linearised predictive,
-        Gamma-VI for the noise and γ = 1e-5. ``others`` override single arguments.
+        Gamma-VI for the noise and γ = 1e-5. ``others`` override single arguments. The paper chose
+        rank, basis size and threshold by cross-validation, as `TNKMRegressorCV` does.
         """
         size = {"rank": rank, "n_basis": n_basis, "threshold": threshold}
         return cls(**{**size, **PAPER, **others})

@@ -5,25 +5,27 @@ costs one fit per fold.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import wraps
+from inspect import signature
 from numbers import Integral
 from time import perf_counter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import RepeatedKFold
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_y, check_consistent_length
+from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from tensorlace._types import Array
 from tensorlace.columns.raw import numeric_target
 from tensorlace.errors import CurvatureWarning, IllConditionedWarning, InputError
-from tensorlace.estimators.calibrate_mixin import Calibrates
 from tensorlace.estimators.cv_folds import Reporter, fold_scores, results_table
 from tensorlace.estimators.cv_grid import (
     MOST_WEIGHTS,
@@ -35,28 +37,62 @@ from tensorlace.estimators.cv_grid import (
     sizes_within,
     whole_numbers,
 )
-from tensorlace.estimators.explain_mixin import Explains
 from tensorlace.estimators.parameters import CONSTRAINTS, PAPER
-from tensorlace.estimators.predict_mixin import PredictsDistributions
 from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.estimators.tables import fit_encoding
-from tensorlace.kinds import Kind
-from tensorlace.rows.memory import MEMORY_BUDGET
+from tensorlace.fitting.registry import CURVATURES
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel
 from tensorlace.sources.dask import is_collection
 
 __all__ = ["TNKMRegressorCV"]
 
-_PASSED_ON = (
-    *("basis", "warp", "columns", "solver", "core", "predictive", "n_draws", "relative_threshold"),
-    *("noise_precision", "prior_precision", "prior_groups", "n_members", "max_sweeps", "tol"),
-    "memory_budget",
-)
-"""Arguments that mean what they mean to `TNKMRegressor`."""
+F = TypeVar("F", bound=Callable[..., Any])
 
 _AT_LEAST_ONE, _AT_LEAST_TWO = (Interval(Integral, k, None, closed="left") for k in (1, 2))
 
 
-class TNKMRegressorCV(PredictsDistributions, Calibrates, Explains, RegressorMixin, BaseEstimator):
+def _of_best(method: F) -> F:
+    """A method of `TNKMRegressor` that the best estimator answers."""
+
+    @wraps(method)
+    def answer(self: "TNKMRegressorCV", *args: Any, **kwargs: Any) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return method(self.best_estimator_, *args, **kwargs)
+
+    return answer  # type: ignore[return-value]
+
+
+def _learnt_by_best(name: str) -> Any:
+    """An attribute that a fitted `TNKMRegressor` has, of the best estimator."""
+
+    def value(self: "TNKMRegressorCV") -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return getattr(self.best_estimator_, name)
+
+    return property(value, doc=getattr(getattr(TNKMRegressor, name, None), "__doc__", None))
+
+
+def _sending_on(init: F) -> F:
+    """The constructor, with an error that says where an argument of the model is given."""
+    own = signature(init).parameters
+
+    @wraps(init)
+    def construct(self: "TNKMRegressorCV", *args: Any, **kwargs: Any) -> None:
+        if "curvature" in kwargs:
+            raise TypeError("curvature: give curvatures, a sequence, or an estimator that has it")
+        names = [name for name in kwargs if name in CONSTRAINTS and name not in own]
+        if names:
+            given = ", ".join(f"{name}=..." for name in names)
+            raise TypeError(
+                f"{', '.join(names)}: give what belongs to the model to the estimator, "
+                f"TNKMRegressorCV(TNKMRegressor.paper({given}), ...)"
+            )
+        init(self, *args, **kwargs)
+
+    return construct  # type: ignore[return-value]
+
+
+class TNKMRegressorCV(HoldsModel, RegressorMixin, BaseEstimator):
     """Tensor-network kernel machine chosen by cross-validation, the way of the paper.
 
     Every combination of rank, basis size, threshold (and curvature) is fitted to all but one part
@@ -66,18 +102,21 @@ class TNKMRegressorCV(PredictsDistributions, Calibrates, Explains, RegressorMixi
 
     Parameters
     ----------
+    estimator : TNKMRegressor or None, default=None
+        What is fitted, but for what is chosen, ``random_state`` and ``n_jobs``. None is the model
+        of the paper, see ``TNKMRegressor.paper``.
     ranks : sequence of int, default=(2, 4, 8, 16, 24, 32, 48, 64)
     n_bases : sequence of int, default=(2, 4, 8, 16, 24, 32, 48, 64)
         Ranks R and numbers of basis functions I to choose from.
     thresholds : sequence of float or None, default=(1e-5, 1e-3, 1e-1)
         Values of t̂. More of them cost next to nothing.
+    curvatures : sequence of str or None, default=None
+        Hessians to choose from; None takes that of the estimator.
     max_weights : int or None, default=1000
         Combinations with more weights ``R·I·D`` than this, or than rows, are left out (the smallest
         stays). None tries all.
     n_splits, n_repeats : int, default=3, 2
         Parts of the rows, and how often they are drawn anew.
-    curvature : str or sequence of str, default="last"
-        Several are chosen from.
     random_state : int, RandomState or None, default=None
         A whole number s splits like ``RepeatedKFold(random_state=s)``, and every fit has
         ``random_state=s``; otherwise such a number is drawn.
@@ -85,9 +124,6 @@ class TNKMRegressorCV(PredictsDistributions, Calibrates, Explains, RegressorMixi
         Fits side by side, in threads. None uses all cores; no bit depends on it.
     verbose : int, default=0
         1 prints a line per fit to standard error.
-    basis, warp, columns, solver, core, predictive, n_draws, relative_threshold, noise_precision, \
-prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
-        As in `TNKMRegressor`, with the values of ``TNKMRegressor.paper``.
 
     Attributes
     ----------
@@ -98,8 +134,8 @@ prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
     best_index_ : int
         Their place in ``cv_results_``.
     best_estimator_ : TNKMRegressor
-        Fitted to all rows. What it has learnt (``machines_``, ``noise_precision_``, ...) is here
-        too.
+        Fitted to all rows. What it has learnt (``machines_``, ``noise_precision_``, ...) and what
+        it can do is here too.
     cv_results_ : dict of arrays
         One entry per combination, as `sklearn.model_selection.GridSearchCV` has it: ``params``,
         ``param_rank``, ..., ``split0_test_score``, ..., ``mean_test_score``, ``std_test_score``,
@@ -108,79 +144,56 @@ prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
     Examples
     --------
     >>> import numpy as np
-    >>> from tensorlace import TNKMRegressorCV
+    >>> from tensorlace import TNKMRegressor, TNKMRegressorCV
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, size=(120, 2))
     >>> y = X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(120)
-    >>> model = TNKMRegressorCV(ranks=[1, 2], n_bases=[2, 3], tol=1e-2, random_state=0).fit(X, y)
+    >>> paper = TNKMRegressor.paper(tol=1e-2)
+    >>> model = TNKMRegressorCV(paper, ranks=[1, 2], n_bases=[2, 3], random_state=0).fit(X, y)
     >>> sorted(model.best_params_)
     ['curvature', 'n_basis', 'rank', 'threshold']
     >>> len(model.cv_results_["params"])
     12
     """
 
+    best_estimator_: TNKMRegressor
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{name: CONSTRAINTS[name] for name in (*_PASSED_ON, "random_state", "n_jobs", "verbose")},
+        **{name: CONSTRAINTS[name] for name in ("random_state", "n_jobs", "verbose")},
         **{name: ["array-like"] for name in ("ranks", "n_bases", "thresholds")},
-        "curvature": [*CONSTRAINTS["curvature"], "array-like"],
+        "estimator": [TNKMRegressor, None],
+        "curvatures": ["array-like", None],
         "max_weights": [_AT_LEAST_ONE, None],
         "n_splits": [_AT_LEAST_TWO],
         "n_repeats": [_AT_LEAST_ONE],
     }
 
+    @_sending_on
     def __init__(
         self,
+        estimator: TNKMRegressor | None = None,
         *,
         ranks: Sequence[int] = SIZES,
         n_bases: Sequence[int] = SIZES,
         thresholds: Sequence[float | None] = THRESHOLDS,
+        curvatures: Sequence[str] | None = None,
         max_weights: int | None = MOST_WEIGHTS,
         n_splits: int = 3,
         n_repeats: int = 2,
-        basis: str | Sequence[str] = PAPER["basis"],
-        warp: str | Sequence[str] = PAPER["warp"],
-        columns: dict[Any, Kind] | None = None,
-        solver: str = PAPER["solver"],
-        curvature: str | Sequence[str] = PAPER["curvature"],
-        core: int | None = PAPER["core"],
-        predictive: str = "linearized",
-        n_draws: int = 100,
-        relative_threshold: bool = False,
-        noise_precision: str | float = PAPER["noise_precision"],
-        prior_precision: str | float = PAPER["prior_precision"],
-        prior_groups: str = PAPER["prior_groups"],
-        n_members: int | str = 1,
-        max_sweeps: int = PAPER["max_sweeps"],
-        tol: float = 1e-6,
         random_state: Any = None,
         n_jobs: int | None = None,
-        memory_budget: int = MEMORY_BUDGET,
         verbose: int = 0,
     ) -> None:
+        self.estimator = estimator
         self.ranks = ranks
         self.n_bases = n_bases
         self.thresholds = thresholds
+        self.curvatures = curvatures
         self.max_weights = max_weights
         self.n_splits = n_splits
         self.n_repeats = n_repeats
-        self.basis = basis
-        self.warp = warp
-        self.columns = columns
-        self.solver = solver
-        self.curvature = curvature
-        self.core = core
-        self.predictive = predictive
-        self.n_draws = n_draws
-        self.relative_threshold = relative_threshold
-        self.noise_precision = noise_precision
-        self.prior_precision = prior_precision
-        self.prior_groups = prior_groups
-        self.n_members = n_members
-        self.max_sweeps = max_sweeps
-        self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
-        self.memory_budget = memory_budget
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -197,7 +210,8 @@ prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
             raise InputError("X is a Dask collection: compute it first, or fit a TNKMRegressor")
         if y is None:
             raise InputError("TNKMRegressorCV requires y to be passed, but the target y is None")
-        table, _ = fit_encoding(self, X)
+        base = TNKMRegressor(**PAPER) if self.estimator is None else clone(self.estimator)
+        table, _ = fit_encoding(clone(base), X)
         N, D = table.shape
         rows = X if hasattr(X, "columns") or isinstance(X, np.ndarray | list) else table
         target = _check_y(numeric_target(y), y_numeric=True, estimator=self).astype(np.float64)
@@ -207,12 +221,11 @@ prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
                 f"n_splits={self.n_splits} but n_samples={N}: give at least {2 * self.n_splits} "
                 f"rows, or fewer splits"
             )
-        grid = self._grid(N, D)
+        grid = self._grid(base, N, D)
         seed = self.random_state
         if not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(2**31 - 1))
-        common = {name: getattr(self, name) for name in _PASSED_ON}
-        common |= {"random_state": int(seed)}
+        base.set_params(random_state=int(seed))
         folds = list(
             RepeatedKFold(
                 n_splits=self.n_splits, n_repeats=self.n_repeats, random_state=int(seed)
@@ -227,32 +240,86 @@ prior_precision, prior_groups, n_members, max_sweeps, tol, memory_budget
             start, (train, test) = perf_counter(), folds[f]
             seen = (_safe_indexing(rows, train), target[train])
             held_out = (_safe_indexing(rows, test), target[test])
-            scores = fold_scores(grid[k], common, *seen, *held_out)
+            scores = fold_scores(grid[k], base, *seen, *held_out)
             say(grid[k], f, scores)
             return scores, perf_counter() - start
 
+        threads = effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)
         with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
             # what did not go well in the one fit that remains is told by that fit
             for kind in (ConvergenceWarning, CurvatureWarning, IllConditionedWarning):
                 warnings.simplefilter("ignore", kind)
-            workers = Parallel(self._threads(), prefer="threads", require="sharedmem")
+            workers = Parallel(threads, prefer="threads", require="sharedmem")
             done = dict(zip(jobs, workers(delayed(job)(*j) for j in jobs), strict=True))
         self.cv_results_ = results_table(grid, done)
         self.best_index_ = int(np.argmin(self.cv_results_["rank_test_score"]))
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        best = TNKMRegressor(**common, **self.best_params_, n_jobs=self.n_jobs)
-        self.best_estimator_ = best.fit(rows, target)
-        self.model_ = best.model_
-        self.model_ = self.fitted_model()
+        base.set_params(**self.best_params_, n_jobs=self.n_jobs)
+        self.best_estimator_ = base.fit(rows, target)
         return self
 
-    def _grid(self, n_rows: int, n_columns: int) -> list[Family]:
+    def fitted_model(self) -> FittedModel:
+        """What the best estimator has learnt."""
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_.fitted_model()
+
+    def with_model(self, model: FittedModel) -> Self:
+        """Copy whose best estimator holds another model; its arguments are checked."""
+        self._validate_params()
+        check_is_fitted(self, "best_estimator_")
+        other = copy(self)
+        other.best_estimator_ = self.best_estimator_.with_model(model)
+        return other
+
+    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Make intervals and quantiles valid with held-out rows, see `TNKMRegressor.calibrate`."""
+        check_is_fitted(self, "best_estimator_")
+        self.best_estimator_.calibrate(X, y, sample_weight)
+        return self
+
+    predict = _of_best(TNKMRegressor.predict)
+    predict_dist = _of_best(TNKMRegressor.predict_dist)
+    predict_interval = _of_best(TNKMRegressor.predict_interval)
+    predict_quantiles = _of_best(TNKMRegressor.predict_quantiles)
+    sample_y = _of_best(TNKMRegressor.sample_y)
+    extrapolated = _of_best(TNKMRegressor.extrapolated)
+    check_calibration = _of_best(TNKMRegressor.check_calibration)
+    partial_effects = _of_best(TNKMRegressor.partial_effects)
+    summary = _of_best(TNKMRegressor.summary)
+
+    n_features_in_ = _learnt_by_best("n_features_in_")
+    feature_names_in_ = _learnt_by_best("feature_names_in_")
+    model_ = _learnt_by_best("model_")
+    machines_ = _learnt_by_best("machines_")
+    weights_ = _learnt_by_best("weights_")
+    noise_ = _learnt_by_best("noise_")
+    kinds_ = _learnt_by_best("kinds_")
+    calibration_ = _learnt_by_best("calibration_")
+    check_ = _learnt_by_best("check_")
+    search_results_ = _learnt_by_best("search_results_")
+    noise_results_ = _learnt_by_best("noise_results_")
+    log_evidence_ = _learnt_by_best("log_evidence_")
+    noise_precision_ = _learnt_by_best("noise_precision_")
+    n_rows_ = _learnt_by_best("n_rows_")
+    n_iter_ = _learnt_by_best("n_iter_")
+    n_dropped_ = _learnt_by_best("n_dropped_")
+    n_pruned_ = _learnt_by_best("n_pruned_")
+    relevance_ = _learnt_by_best("relevance_")
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that values may be missing or categories."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
+
+    def _grid(self, base: TNKMRegressor, n_rows: int, n_columns: int) -> list[Family]:
         ranks, n_bases = (whole_numbers(n, getattr(self, n)) for n in ("ranks", "n_bases"))
-        curvatures = [self.curvature] if isinstance(self.curvature, str) else list(self.curvature)
-        allowed = CONSTRAINTS["curvature"][0].options
-        if not curvatures or not set(curvatures) <= allowed:
-            raise InputError(f"curvature is {curvatures}: choose from {', '.join(sorted(allowed))}")
+        curvatures = [base.curvature] if self.curvatures is None else list(self.curvatures)
+        if not curvatures or not all(curvature in CURVATURES for curvature in curvatures):
+            raise InputError(
+                f"curvatures is {curvatures}: choose from {', '.join(sorted(CURVATURES))}"
+            )
         return families(
             sizes_within(ranks, n_bases, n_columns, n_rows, self.max_weights),
             cut_levels("thresholds", self.thresholds),

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,18 @@ from tensorlace.fitting.fit_machines import fit_machines
 from tensorlace.fitting.outcome import Found
 from tensorlace.kinds import Kind
 from tensorlace.machines.ensemble import Ensemble
-from tensorlace.machines.noise import KINDS
+from tensorlace.machines.noises.registry import NOISES
 from tensorlace.search.candidate import Candidate
-from tensorlace.search.cost_model import default_budget
-from tensorlace.search.schedule import Task
 from tensorlace.search.search import search
-from tensorlace.sources import RowSource
-from tensorlace.sources.pieces import Pieces
+from tensorlace.search.task import Task
+from tensorlace.sources import Table
 
 __all__ = ["train"]
 
 
 def train(
     params: Mapping[str, Any],
-    table: RowSource | Pieces,
+    table: Table,
     kinds: tuple[Kind, ...],
     *,
     rng: np.random.RandomState,
@@ -42,7 +39,7 @@ def train(
     ----------
     params : mapping
         Arguments of `TNKMRegressor`, checked.
-    table : RowSource or Pieces
+    table : Table
     kinds : tuple of Kind
     rng : RandomState
         Where all fits begin.
@@ -63,9 +60,9 @@ def train(
             config,
             given=_given(params),
             seed=int(rng.randint(2**31 - 1)),
-            budget=params["time_budget"] or default_budget(table.n_rows),
+            budget=params["time_budget"],
             n_members=None if _auto(n_members) else n_members,
-            noise=KINDS if _auto(params["noise"]) else (params["noise"],),
+            noise=tuple(NOISES) if _auto(params["noise"]) else (params["noise"],),
             threads=threads,
             memory_budget=params["memory_budget"],
             report=_reporter(params["verbose"]),
@@ -81,13 +78,16 @@ def train(
         threads=threads,
         memory_budget=params["memory_budget"],
         checkpoint=checkpoint,
-        progress=partial(
-            progress_printer,
-            verbose=params["verbose"],
-            n_members=n_members,
-            n_rows=table.n_rows,
-            max_steps=params["max_sweeps"],
-        ),
+        progress=[
+            progress_printer(
+                member,
+                verbose=params["verbose"],
+                n_members=n_members,
+                n_rows=table.n_rows,
+                max_steps=params["max_sweeps"],
+            )
+            for member in range(n_members)
+        ],
     )
     return Found(Ensemble(machines, np.full(n_members, 1.0 / n_members)))
 

@@ -1,4 +1,4 @@
-"""A fitted model in a page of text."""
+"""Summary of a fitted model as text."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,6 @@ from tensorlace.columns.bases import Basis, Missing, Subset
 from tensorlace.explain.relevance import relevance_of
 from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import Noise
 
 __all__ = ["Overview", "overview"]
 
@@ -26,19 +25,19 @@ _NAME, _BAR = 24, 36
 @final
 @dataclass(frozen=True)
 class Overview:
-    """What a person wants to know of a fitted model; ``print`` it.
+    """Summary of a fitted model, to be printed.
 
     Attributes
     ----------
     title : str
     facts : tuple of (str, str)
-        What was found, and its value in words.
+        Name of a finding, and its value in words.
     members : tuple of tuple of str
         A table with its head first, if there are several members.
     relevance : tuple of (str, float)
         Columns and their shares, largest first.
     remarks : tuple of str
-        What to be careful about.
+        Warnings about the use of the model.
     """
 
     title: str
@@ -73,14 +72,14 @@ def overview(model: FittedModel) -> Overview:
     scale = machines[0].target.scale
     noise = float(record.noise_precision) ** -0.5
     determined = float(np.average([m.fit.determined for m in machines], weights=shares))
-    sizes = [sum(V.size for V in m.fit.cores) for m in machines]
+    sizes = [m.fit.network.n_weights for m in machines]
     pruned = sum(m.n_pruned for m in machines)
     count = f"{sum(sizes):,} weights" + (f", {pruned:,} more were switched off" if pruned else "")
     facts = [
         ("rows", f"{record.n_rows:,}"),
         ("log evidence", f"{record.log_evidence:.1f}"),
         ("noise std", f"{noise:.4g} in units of y ({(noise / scale) ** 2:.1%} of its variance)"),
-        ("noise", _noise(model.noise)),
+        ("noise", model.noise.description),
         ("effective parameters", f"{determined:.1f} of {np.average(sizes, weights=shares):.0f}"),
         ("size", count),
         ("steps", f"{record.n_iter}"),
@@ -102,14 +101,6 @@ def overview(model: FittedModel) -> Overview:
     )
 
 
-def _noise(noise: Noise) -> str:
-    tails = "normal"
-    if np.isfinite(noise.degrees):
-        tails = f"Student's t with {noise.degrees:.3g} degrees of freedom"
-    where = "varies with the columns" if noise.strength > 0.0 else "the same everywhere"
-    return f"{tails}, {where}"
-
-
 def _unseen(model: FittedModel) -> Iterable[tuple[str, str]]:
     """How intervals did on rows held out, and whether they were calibrated since."""
     seen = model.record.check
@@ -123,7 +114,7 @@ def _unseen(model: FittedModel) -> Iterable[tuple[str, str]]:
 
 def _structure(model: FittedModel, machine: KernelMachine) -> list[tuple[str, str]]:
     columns, arguments = machine.columns, model.record.arguments
-    rank, asked = len(machine.fit.cores[0]), arguments.get("rank")
+    rank, asked = machine.fit.network.rank, arguments.get("rank")
     fewer = f", of {asked} asked for" if isinstance(asked, int) and asked != rank else ""
     groups = arguments.get("prior_groups", "auto")
     if groups == "auto":
@@ -153,7 +144,7 @@ def _members(machines: Sequence[KernelMachine], shares: Array) -> tuple[tuple[st
         rows.append(
             (
                 f"{shares[k]:.2f}",
-                f"{len(m.fit.cores[0])}",
+                f"{m.fit.network.rank}",
                 bases.most_common(1)[0][0],
                 _range(m.columns.sizes),
                 warps.most_common(1)[0][0],
@@ -242,7 +233,7 @@ def _range(sizes: Sequence[int]) -> str:
 
 
 def _additive(machine: KernelMachine) -> bool:
-    return len(machine.fit.cores) > len(machine.columns.columns)
+    return machine.fit.network.additive
 
 
 def _yes(flag: bool) -> str:

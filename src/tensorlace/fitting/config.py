@@ -1,13 +1,13 @@
-"""The one place where strings become objects."""
+"""Everything that decides a fit, as objects: the seam below the estimators."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar, final
 
 import numpy as np
 
-from tensorlace.columns import warps
 from tensorlace.columns.bases.basis import Basis
+from tensorlace.columns.warps import Warp
 from tensorlace.errors import InputError
 from tensorlace.fitting.memory_check import check_size
 from tensorlace.fitting.registry import (
@@ -21,31 +21,25 @@ from tensorlace.fitting.registry import (
     curvature_named,
     policy_named,
 )
-from tensorlace.fitting.settings import Settings
 from tensorlace.kinds import Kind
-from tensorlace.laplace.curvature import Curvature
+from tensorlace.laplace.curvature import GGN, Curvature
 from tensorlace.laplace.factorisation import Truncation
-from tensorlace.laplace.precision import Fixed, Policy
-from tensorlace.laplace.prior_groups import (
-    Groups,
-)
+from tensorlace.laplace.precision import Evidence, Fixed, Policy
+from tensorlace.laplace.prior_groups import Groups, one_group
 from tensorlace.likelihoods.gaussian import GAUSSIAN
 from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.networks.column_network import ColumnNetwork
 from tensorlace.networks.cpd import CPD
-from tensorlace.networks.engine import Engine
+from tensorlace.networks.engine import NUMPY, Engine
 from tensorlace.networks.network import Network
 from tensorlace.rows.stages import stages
 from tensorlace.solvers.als import ALS
 from tensorlace.solvers.solver import Solver
 
-__all__ = ["PLAIN", "Config", "spread"]
+__all__ = ["PLAIN", "Config", "per_column"]
 
 T = TypeVar("T")
-
-
 V = TypeVar("V")
-
 
 PLAIN: Mapping[str, Any] = {
     "rank": 4,
@@ -57,26 +51,29 @@ PLAIN: Mapping[str, Any] = {
 }
 """Values of arguments that are "auto" when ``rank`` is not."""
 
+DENSE_STEP_WORK = 2e10
+"""Most multiplications ``N P min(N, P)`` of a Gauss-Newton step with which ``solver="auto"`` goes
+for a small gradient. Beyond, the sweeps of ALS come within a percent of the optimum first."""
 
-_GAUSS_NEWTON_WORK, _GAUSS_NEWTON_SIZE = 2e10, 3000
-"""Multiplications per dense step, and size of its system, up to which `solver="auto"` goes for a
-small gradient; beyond, for the sweeps of ALS, which come within a percent first."""
+DENSE_STEP_SIZE = 3000
+"""Largest system ``min(N, P)`` of a Gauss-Newton step with which ``solver="auto"`` does so."""
+
+MATRIX_FREE_ROWS = 5_000
+"""Rows from which ``solver="auto"`` takes Gauss-Newton without its matrix. With 8,000 rows or more
+that ends lower in a fraction of the time (`lab/results/passes`); with fewer, a dense
+step is cheap and where it ends is as often the better place."""
+
+GROW_FROM_ROWS = 50_000
+"""Fewest rows with which ``grow_rows="auto"`` begins a fit on a part of them."""
+
+GROW_FROM_RATIO = 8
+"""Fewest rows, in units of the first part, with which ``grow_rows="auto"`` begins on it."""
 
 
-_MATRIX_FREE_ROWS = 5_000
-"""Rows from which the former is the matrix-free solver instead of dense Gauss-Newton: with 8,000
-rows or more it ends lower in a fraction of the time (`lab/results/passes`). With fewer, a
-dense step is cheap and where it ends is as often the better place."""
-
-
-_GROW_FROM_ROWS, _GROW_FROM_TIMES = 50_000, 8
-"""Rows, also in units of the first stage, from which `grow_rows="auto"` begins on a part."""
-
-
-def spread(
-    name: str, value: T | Sequence[T], kinds: Mapping[T, V] | None, n_columns: int
+def per_column(
+    name: str, value: T | Sequence[T], members: Mapping[T, V] | None, n_columns: int
 ) -> tuple[V, ...]:
-    """One value for all columns or one per column, looked up in ``kinds`` if given."""
+    """One value for all columns or one per column, looked up in ``members`` if given."""
     one = isinstance(value, (str, int, np.integer))
     values: Iterable[T] = [value] * n_columns if one else value  # type: ignore[list-item, assignment]
     values = tuple(values)
@@ -85,32 +82,48 @@ def spread(
             f"{name} has {len(values)} entries but X has {n_columns} columns: "
             f"give one value for all columns or one per column"
         )
-    if kinds is None:
-        if not all(isinstance(v, (int, np.integer)) and v >= 1 for v in values):
-            raise InputError(f"{name} must be whole numbers of at least 1, got {list(values)}")
-        return values  # type: ignore[return-value]
-    for v in values:
-        if v not in kinds:
-            raise InputError(f"{name} {v!r} is not known: choose from {', '.join(map(str, kinds))}")
-    return tuple(kinds[v] for v in values)
+    if members is not None:
+        return tuple(members[v] for v in values)
+    if not all(isinstance(v, (int, np.integer)) and v >= 1 for v in values):
+        raise InputError(f"{name} must be whole numbers of at least 1, got {list(values)}")
+    return values  # type: ignore[return-value]
 
 
 @final
 @dataclass(frozen=True)
 class Config:
-    """Everything that decides a fit, as objects: the seam below the estimator.
+    """What decides a fit. `for_table` settles what depends on the table.
 
     Attributes
     ----------
     rank : int
     n_basis, bases, warps : one entry per column
-        For columns of numbers.
+        For columns of numbers. Empty where rows are features already, as for `infer`.
     solver : Solver or None
-        None: choose by the number of rows and the work of a Gauss-Newton step.
-    curvature, truncation, groups, max_steps, tol
-        As in `inference.Settings`.
+        None until `for_table` chooses one by the number of rows and the work of a step.
+    curvature : Curvature
+        Which Hessian the posterior is made of.
+    truncation : Truncation
+        Directions of the posterior that are cut off.
     noise, prior : Policy
-        A fixed noise precision is in units of y.
+        How β and γ are found. A fixed noise precision is in units of y until `for_table` puts it
+        in those of the standardised target.
+    groups : function (network) -> Groups
+        Weights that share a prior precision.
+    max_steps : int
+        Sweeps of ALS or steps of Gauss-Newton, precision rounds included.
+    tol : float
+        Relative gradient at which the MAP counts as found.
+    precision_tol : float
+        Largest relative change of a precision at which they count as found.
+    row_dtype : str
+        Of features and partial products of single rows.
+    engine : Engine
+        Arithmetic on a block of rows.
+    grow_rows : bool or None
+        Begin on a growing part of the rows; None: where that pays.
+    additive, rotate : bool
+        Add a sum of one-column functions; replace the columns of numbers by their components.
     kinds : tuple of Kind, optional
         What the columns are; numbers by default.
     network : type of ColumnNetwork
@@ -122,20 +135,21 @@ class Config:
     """
 
     rank: int
-    n_basis: tuple[int, ...]
-    bases: tuple[Callable[[int], Basis], ...]
-    warps: tuple[type[warps.Warp], ...]
-    solver: Solver | None
-    curvature: Curvature
-    truncation: Truncation
-    noise: Policy
-    prior: Policy
-    groups: Callable[[Network], Groups]
-    max_steps: int
-    tol: float
-    row_dtype: str
-    engine: Engine
-    grow_rows: bool | None
+    n_basis: tuple[int, ...] = ()
+    bases: tuple[Callable[[int], Basis], ...] = ()
+    warps: tuple[type[Warp], ...] = ()
+    solver: Solver | None = None
+    curvature: Curvature = field(default_factory=GGN)
+    truncation: Truncation = field(default_factory=Truncation)
+    noise: Policy = field(default_factory=Evidence)
+    prior: Policy = field(default_factory=Evidence)
+    groups: Callable[[Network], Groups] = one_group
+    max_steps: int = 200
+    tol: float = 1e-8
+    precision_tol: float = 1e-4
+    row_dtype: str = "float64"
+    engine: Engine = NUMPY
+    grow_rows: bool | None = None
     additive: bool = False
     rotate: bool = False
     kinds: tuple[Kind, ...] | None = None
@@ -161,12 +175,13 @@ class Config:
             raise InputError(
                 'rank=0 has no cores that curvature="last" could choose from: give "ggn"'
             )
+        solver, grow_rows = params["solver"], params["grow_rows"]
         return cls(
             rank=params["rank"],
-            n_basis=spread("n_basis", params["n_basis"], None, n_columns),
-            bases=spread("basis", params["basis"], BASES, n_columns),
-            warps=spread("warp", params["warp"], WARPS, n_columns),
-            solver=SOLVERS.get(params["solver"]),
+            n_basis=per_column("n_basis", params["n_basis"], None, n_columns),
+            bases=per_column("basis", params["basis"], BASES, n_columns),
+            warps=per_column("warp", params["warp"], WARPS, n_columns),
+            solver=None if solver == "auto" else SOLVERS[solver],
             curvature=curvature_named(params["curvature"], params["core"], n_columns),
             truncation=Truncation(params["threshold"], params["relative_threshold"]),
             noise=policy_named(params["noise_precision"]),
@@ -176,7 +191,7 @@ class Config:
             tol=params["tol"],
             row_dtype=params["row_dtype"],
             engine=ENGINES[params["engine"]],
-            grow_rows=None if params["grow_rows"] == "auto" else bool(params["grow_rows"]),
+            grow_rows=None if grow_rows == "auto" else bool(grow_rows),
             additive=params["additive"],
             rotate=params["rotate"],
             kinds=kinds,
@@ -184,29 +199,44 @@ class Config:
             likelihood=LIKELIHOODS[params.get("likelihood", "gaussian")],
         )
 
-    def stages(self, n_rows: int, n_weights: int, n_columns: int) -> tuple[int, ...]:
-        """Sizes of the parts of the rows that a fit begins on; () if it begins on all."""
-        if self.grow_rows is False:
-            return ()
-        sizes = stages(n_rows, n_weights, n_columns)
-        pays = n_rows >= max(_GROW_FROM_ROWS, _GROW_FROM_TIMES * min(sizes, default=n_rows))
-        return sizes if self.grow_rows or pays else ()
-
     def n_weights(self, sizes: Sequence[int]) -> int:
         """Weights P for columns of ``sizes`` functions."""
         widths = self.network.widths(sizes, self.rank)
         products = sum(K * n for K, n in zip(widths, sizes, strict=True))
         return products + self.additive * sum(sizes)
 
-    def settings(self, sizes: Sequence[int], n_rows: int, target_scale: float) -> Settings:
-        """Settings for a table of this size whose target was divided by ``target_scale``."""
-        P = self.n_weights(sizes)
-        if isinstance(self.solver, ALS) and not self.likelihood.squared:
+    def stages(self, n_rows: int, n_weights: int, n_columns: int) -> tuple[int, ...]:
+        """Sizes of the parts of the rows that a fit begins on; () if it begins on all."""
+        if self.grow_rows is False:
+            return ()
+        sizes = stages(n_rows, n_weights, n_columns)
+        pays = n_rows >= max(GROW_FROM_ROWS, GROW_FROM_RATIO * min(sizes, default=n_rows))
+        return sizes if self.grow_rows or pays else ()
+
+    def for_table(self, sizes: Sequence[int], n_rows: int, target_scale: float) -> Self:
+        """The same with solver and noise settled for a table, checked to fit in memory.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Functions ``I_d`` of each column.
+        n_rows : int
+        target_scale : float
+            What the target is divided by.
+
+        Raises
+        ------
+        SizeError
+            If the machine has too little memory.
+        """
+        squared = self.likelihood.squared
+        if isinstance(self.solver, ALS) and not squared:
             raise InputError(
                 'solver="als" solves least squares, which this likelihood is not: '
                 'give solver="gauss_newton" or "matrix_free"'
             )
-        solver = self.solver or SOLVERS[_solver_for(n_rows, P, squared=self.likelihood.squared)]
+        P = self.n_weights(sizes)
+        solver = self.solver or SOLVERS[_solver_for(n_rows, P, squared=squared)]
         check_size(
             sizes,
             self.network.widths(sizes, self.rank),
@@ -227,24 +257,20 @@ class Config:
                     f"deviation {target_scale:g}: give 1 / variance of the noise, or rescale y"
                 )
             noise = Fixed(value)
-        return Settings(
-            rank=self.rank,
-            solver=solver,
-            curvature=self.curvature,
-            truncation=self.truncation,
-            noise=noise,
-            prior=self.prior,
-            groups=self.groups,
-            max_steps=self.max_steps,
-            tol=self.tol,
-            rough=self.rough and not noise.expects,
+        # a rough update knows no expected residuals
+        return replace(self, solver=solver, noise=noise, rough=self.rough and not noise.expects)
+
+    def what_is_fitted(self) -> tuple[object, ...]:
+        """What a checkpoint must agree on: all that a fit depends on but its stopping rules."""
+        return (
+            *(self.rank, self.solver, self.curvature, self.truncation),
+            *(self.noise, self.prior, self.groups.__name__),
         )
 
 
 def _solver_for(n_rows: int, n_weights: int, *, squared: bool) -> str:
     """Solver that "auto" stands for."""
     small = min(n_rows, n_weights)
-    dear = small > _GAUSS_NEWTON_SIZE or n_rows * n_weights * small > _GAUSS_NEWTON_WORK
-    if dear:
+    if small > DENSE_STEP_SIZE or n_rows * n_weights * small > DENSE_STEP_WORK:
         return "als" if squared else "matrix_free"
-    return "gauss_newton" if n_rows < _MATRIX_FREE_ROWS else "matrix_free"
+    return "gauss_newton" if n_rows < MATRIX_FREE_ROWS else "matrix_free"

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from tensorlace.fitting.checkpoint import Checkpointer
+from tensorlace.fitting.config import Config
 from tensorlace.fitting.rank_reduction import drop_surplus_terms
 from tensorlace.fitting.run import Run, Start, weights_of
-from tensorlace.fitting.settings import Settings
 from tensorlace.laplace.curvature import Last
 from tensorlace.linalg.symmetric import Solution
 from tensorlace.machines.fitted import Fitted
@@ -37,7 +37,7 @@ STAGE_PRECISION_TOL = 1e-2
 
 def infer(
     rows: Rows,
-    settings: Settings,
+    settings: Config,
     start: Start,
     progress: Progress | None = None,
     checkpointer: Checkpointer | None = None,
@@ -48,7 +48,8 @@ def infer(
     Parameters
     ----------
     rows : Rows
-    settings : Settings
+    settings : Config
+        Settled for the table, see `Config.for_table`.
     start : Start
         See `networks.initialise`; one that knows precisions already needs no stages.
     progress : callable, optional
@@ -76,7 +77,7 @@ def infer(
     return _finish(drop_surplus_terms(run))
 
 
-def warm_start(stages: Sequence[Rows], settings: Settings, start: Start) -> Start:
+def warm_start(stages: Sequence[Rows], settings: Config, start: Start) -> Start:
     """Where a fit of all rows should begin, from a few steps on each stage in turn.
 
     A precision found on a part of the rows is an estimate for all: β is a property of a row, and γ

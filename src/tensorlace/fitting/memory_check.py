@@ -11,7 +11,13 @@ from tensorlace.solvers.gauss_newton import GaussNewton
 from tensorlace.solvers.matrix_free import MatrixFree
 from tensorlace.solvers.solver import Solver
 
-__all__ = ["check_size"]
+__all__ = ["FEWEST_BLOCK_ROWS", "check_size"]
+
+FEWEST_BLOCK_ROWS = 64
+"""Rows of a block in any case: with fewer, calls take longer than the arithmetic."""
+
+USABLE_SHARE = 0.8
+"""Part of the physical memory that one fit may take."""
 
 
 @final
@@ -43,7 +49,7 @@ def check_size(
     needs = [
         _Need("product closure of the largest basis", 2 * largest**3),
         _Need("Gram matrix of the largest core", 3 * max(weights) ** 2),
-        _Need("pair products of a block of rows", pairs * 64),
+        _Need("pair products of a block of rows", pairs * FEWEST_BLOCK_ROWS),
         _Need("moments of the largest core", 2 * largest * pairs),
     ]
     if isinstance(curvature, (GGN, Full)):
@@ -51,12 +57,16 @@ def check_size(
     if isinstance(curvature, BlockDiagonal):
         needs.append(_Need("block curvature", 2 * sum(n * n for n in weights)))
     if isinstance(solver, GaussNewton):
-        needs.append(_Need("Gauss-Newton system", 2 * P * min(P, n_rows) + P * min(n_rows, 64)))
+        needs.append(
+            _Need(
+                "Gauss-Newton system", 2 * P * min(P, n_rows) + P * min(n_rows, FEWEST_BLOCK_ROWS)
+            )
+        )
     if isinstance(solver, MatrixFree):
         blocks = 3 * sum(n * n for n in weights)
         needs.append(_Need("preconditioner", blocks + 2 * P * solver.products))
     worst = max(needs, key=lambda need: need.numbers)
-    limit = int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    limit = int(USABLE_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     total = 8 * sum(need.numbers for need in needs)
     if total > limit:
         raise SizeError(

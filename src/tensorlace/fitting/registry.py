@@ -1,8 +1,13 @@
-"""Names of bases, warps, prior groups, curvatures, solvers, engines and precision policies."""
+"""Names of bases, warps, prior groups, networks, curvatures, solvers, engines and policies.
 
-from collections.abc import Callable, Mapping
+The one place where strings become objects. A new member is one line here, or one call from
+anywhere: ``BASES.register("mine", MyBasis)``.
+"""
+
+from collections.abc import Callable
 from functools import partial
 
+from tensorlace._registry import Registry
 from tensorlace.columns import bases, warps
 from tensorlace.columns.bases.basis import Basis
 from tensorlace.errors import InputError
@@ -32,10 +37,10 @@ from tensorlace.solvers.solver import Solver
 __all__ = [
     "BASES",
     "CURVATURES",
+    "ENGINES",
     "GROUPS",
     "LIKELIHOODS",
     "NETWORKS",
-    "ENGINES",
     "POLICIES",
     "SOLVERS",
     "WARPS",
@@ -43,64 +48,75 @@ __all__ = [
     "policy_named",
 ]
 
-_SMOOTH = 0.5
+COSINE_LENGTHSCALE = 0.5
 """Length scale of the default cosine basis, in units of the column's range: smooth functions are
 cheap a priori, wiggles are not. Without it products of ten columns overfit."""
 
+BASES: Registry[Callable[[int], Basis]] = Registry(
+    "basis",
+    {
+        "unit_polynomial": bases.UnitPolynomial,
+        "polynomial": bases.Polynomial,
+        "chebyshev": bases.Chebyshev,
+        "legendre": bases.Legendre,
+        "cosine": partial(bases.Cosine, lengthscale=COSINE_LENGTHSCALE),
+        "sine": bases.Sine,
+        "fourier": bases.Fourier,
+        "bspline": bases.BSpline,
+        "indicator": bases.Indicator,
+    },
+)
+"""From a number of functions to a basis: a class, or a partial application of one."""
 
-BASES: Mapping[str, Callable[[int], Basis]] = {
-    "unit_polynomial": bases.UnitPolynomial,
-    "polynomial": bases.Polynomial,
-    "chebyshev": bases.Chebyshev,
-    "legendre": bases.Legendre,
-    "cosine": partial(bases.Cosine, lengthscale=_SMOOTH),
-    "sine": bases.Sine,
-    "fourier": bases.Fourier,
-    "bspline": bases.BSpline,
-    "indicator": bases.Indicator,
-}
+WARPS: Registry[type[warps.Warp]] = Registry(
+    "warp",
+    {
+        "standardise": warps.Standardise,
+        "minmax": warps.MinMax,
+        "quantile": warps.Quantile,
+        "mixed": warps.Mixed,
+        "identity": warps.Identity,
+    },
+)
+"""Classes of warps, which are fitted to a column."""
 
+GROUPS: Registry[Callable[[Network], Groups]] = Registry(
+    "prior_groups",
+    {
+        "all": one_group,
+        "column": per_column,
+        "order": per_order,
+        "column_order": per_column_and_order,
+        "rank": per_rank_term,
+    },
+)
+"""Weights that share a prior precision: functions ``(network) -> Groups``."""
 
-WARPS: Mapping[str, type[warps.Warp]] = {
-    "standardise": warps.Standardise,
-    "minmax": warps.MinMax,
-    "quantile": warps.Quantile,
-    "mixed": warps.Mixed,
-    "identity": warps.Identity,
-}
+CURVATURES: Registry[Curvature] = Registry(
+    "curvature",
+    {"last": Last(), "block": BlockDiagonal(), "ggn": GGN(), "diag": Diag(), "full": Full()},
+)
+"""Hessians that the posterior can be made of; "last" also takes a core, see `curvature_named`."""
 
+SOLVERS: Registry[Solver] = Registry(
+    "solver",
+    {"als": ALS(), "gauss_newton": GaussNewton(), "matrix_free": MatrixFree()},
+)
+"""Ways to the MAP."""
 
-GROUPS: Mapping[str, Callable[[Network], Groups]] = {
-    "all": one_group,
-    "column": per_column,
-    "order": per_order,
-    "column_order": per_column_and_order,
-    "rank": per_rank_term,
-}
+NETWORKS: Registry[type[ColumnNetwork]] = Registry("network", {"cpd": CPD, "tt": TensorTrain})
+"""Classes of networks that combine the functions of the columns."""
 
+ENGINES: Registry[Engine] = Registry(
+    "engine", {"numpy": NumPyEngine(), "compiled": CompiledEngine()}
+)
+"""Arithmetic on a block of rows."""
 
-LIKELIHOODS: Mapping[str, Likelihood] = {"gaussian": GAUSSIAN}
-NETWORKS: Mapping[str, type[ColumnNetwork]] = {"cpd": CPD, "tt": TensorTrain}
-CURVATURES: Mapping[str, Curvature] = {
-    "last": Last(),
-    "block": BlockDiagonal(),
-    "ggn": GGN(),
-    "diag": Diag(),
-    "full": Full(),
-}
+LIKELIHOODS: Registry[Likelihood] = Registry("likelihood", {"gaussian": GAUSSIAN})
+"""How targets are distributed around the network."""
 
-
-SOLVERS: Mapping[str, Solver] = {
-    "als": ALS(),
-    "gauss_newton": GaussNewton(),
-    "matrix_free": MatrixFree(),
-}
-
-
-ENGINES: Mapping[str, Engine] = {"numpy": NumPyEngine(), "compiled": CompiledEngine()}
-
-
-POLICIES: Mapping[str, Policy] = {"evidence": Evidence(), "vi": GammaVI()}
+POLICIES: Registry[Policy] = Registry("precision", {"evidence": Evidence(), "vi": GammaVI()})
+"""Ways to learn a noise or prior precision."""
 
 
 def curvature_named(name: str, core: int | None, n_columns: int) -> Curvature:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace._types import Array
-from tensorlace.fitting.settings import Settings
+from tensorlace.fitting.config import Config
 from tensorlace.laplace.curvature import BlockDiagonal, Curvature, Evaluated, Full, Last
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.factorisation import Truncation
@@ -54,10 +54,12 @@ class Start:
 class Run:
     """The moving parts of one fit."""
 
-    def __init__(self, rows: Rows, settings: Settings, start: Start) -> None:
-        self.rows, self.settings = rows, settings
+    def __init__(self, rows: Rows, settings: Config, start: Start) -> None:
+        if settings.solver is None:
+            raise ValueError("the solver is still to be chosen: see Config.for_table")
+        self.rows, self.settings, self.solver = rows, settings, settings.solver
         self.groups = settings.groups(start.network)
-        self.state = settings.solver.start(rows, start.network)
+        self.state = self.solver.start(rows, start.network)
         # t̂ is for the posterior at the end: directions it calls certain are those that the rows
         # determine least, and here would count as determined. The full Hessian cannot do without:
         # its smallest positive eigenvalues are accidents
@@ -72,7 +74,7 @@ class Run:
             self.beta = settings.noise.start(start.beta)
             if settings.prior.learns:
                 self.group_gamma = self.groups.common(to_vector(start.gamma))
-            self.steps_until_update = min(settings.solver.steps_per_round, self.steps_until_update)
+            self.steps_until_update = min(self.solver.steps_per_round, self.steps_until_update)
         self.info = Info(objective=math.inf, gradient=math.inf, rss=math.inf)
         self.n_steps = 0
         self.converging = False
@@ -101,18 +103,16 @@ class Run:
         if self.learning and self.n_steps >= self.learning_budget:
             self.learning = False
         if self.learning and self.steps_until_update == 0:
-            self.state = self.settings.solver.prepare(self.rows, self.state, self.gamma)
+            self.state = self.solver.prepare(self.rows, self.state, self.gamma)
             self.learning = self.update_precisions() >= self.settings.precision_tol
-            self.steps_until_update = self.settings.solver.steps_per_round
+            self.steps_until_update = self.solver.steps_per_round
         arrived = self.info.gradient <= self.settings.tol or self.info.stalled
         if not self.learning and self.converging and arrived:
             return False
         if self.n_steps >= max(self.settings.max_steps, 1):
             return False
         self.converging = not self.learning
-        self.state, self.info = self.settings.solver.step(
-            self.rows, self.state, self.beta, self.gamma
-        )
+        self.state, self.info = self.solver.step(self.rows, self.state, self.beta, self.gamma)
         self.n_steps += 1
         self.steps_until_update -= 1
         self.history.append(self.info.objective)

@@ -9,7 +9,8 @@ from scipy.special import logsumexp
 
 from tensorlace._types import Array
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import GAUSSIAN, Noise, scales, with_noise
+from tensorlace.machines.noise import GAUSSIAN, with_noise
+from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.networks.engine import NUMPY, Engine
 from tensorlace.predictive.distributions import Distribution, Mixture
 
@@ -27,7 +28,7 @@ class Ensemble:
     weights : (M,) array
     sharp : bool
         Whether weights change from row to row with how sure the members are, see `blend`.
-    noise : Noise
+    noise : NoiseModel
     engine : Engine
         What computes predictions.
     """
@@ -35,7 +36,7 @@ class Ensemble:
     machines: tuple[KernelMachine, ...]
     weights: Array
     sharp: bool = False
-    noise: Noise = GAUSSIAN
+    noise: NoiseModel = GAUSSIAN
     engine: Engine = NUMPY
 
     @property
@@ -92,7 +93,7 @@ class Ensemble:
         # one number decides the member in all rows, which is the same one where weights agree
         member = (rng.random(n_samples) >= edges[:-1, :, None]).sum(axis=0)  # (n or 1, n_samples)
         y = np.zeros((len(X), n_samples))
-        shares, stds = scales(self.noise.degrees)
+        shares, stds = self.noise.scale_mixture
         tail = stds[rng.choice(len(shares), size=y.shape, p=shares)] if len(shares) > 1 else 1.0
         spread = (
             self.noise.shrink

@@ -18,14 +18,14 @@ from tensorlace.errors import InputError
 from tensorlace.kinds import Kind
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import Noise
+from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.networks.engine import Engine
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["FitRecord", "FittedModel", "HoldsModel", "fitted_model"]
+__all__ = ["FitRecord", "FittedModel", "HoldsModel", "holder"]
 
 
 @final
@@ -108,6 +108,10 @@ class FittedModel:
     n_draws: int = 0
     threads: int = field(default=1, kw_only=True)
 
+    def fitted_model(self) -> Self:
+        """The model itself."""
+        return self
+
     @property
     def machines(self) -> tuple[KernelMachine, ...]:
         """Members of the ensemble."""
@@ -119,7 +123,7 @@ class FittedModel:
         return self.ensemble.weights
 
     @property
-    def noise(self) -> Noise:
+    def noise(self) -> NoiseModel:
         """Noise that the members share."""
         return self.ensemble.noise
 
@@ -267,18 +271,14 @@ class HoldsModel(ABC):
         """Copy of the estimator that holds another model."""
 
 
-def fitted_model(model: Any) -> FittedModel:
-    """The fitted model that is given, or that an estimator holds.
+def holder(model: Any) -> FittedModel | HoldsModel:
+    """``model``, whose ``fitted_model`` may be asked for.
 
     Raises
     ------
     InputError
-        If it is neither.
-    sklearn.exceptions.NotFittedError
-        If the estimator is not fitted.
+        If it is neither a fitted model nor an estimator that can hold one.
     """
-    if isinstance(model, FittedModel):
+    if isinstance(model, FittedModel | HoldsModel):
         return model
-    if isinstance(model, HoldsModel):
-        return model.fitted_model()
     raise InputError(f"a {type(model).__name__} is no fitted model: give a fitted TNKMRegressor")

@@ -35,20 +35,6 @@ _BATCH_ROWS = 1 << 12
 
 
 @final
-class _Features(Sequence[Array]):
-    """Features of all columns at variables (D, n), each made when it is asked for."""
-
-    def __init__(self, columns: Columns, u: Array) -> None:
-        self._columns, self._u = columns.columns, u
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def __getitem__(self, d: Any) -> Any:
-        return self._columns[d].phi(self._u[d])
-
-
-@final
 @dataclass(frozen=True)
 class KernelMachine:
     """Columns, target scale and a fitted network: eq. (y_model).
@@ -81,7 +67,9 @@ class KernelMachine:
         def work(rows: Array) -> Array:
             f = None if table is None else table.response(rows)
             if f is None:
-                return self.fit.network.response(self._features(self.columns.variables(rows)))
+                return self.fit.network.response(
+                    self.columns.features(self.columns.variables(rows))
+                )
             return f
 
         return self.target.inverse(np.concatenate(self._map(work, X, threads)))
@@ -100,7 +88,7 @@ class KernelMachine:
             novel = novel_values(self.columns, u)
             new = np.flatnonzero(novel.any(axis=0))
             if new.size:
-                few = self._features(u[:, new]), novel[:, new]
+                few = self.columns.features(u[:, new]), novel[:, new]
                 variance[new] += extra_variance(self.fit.network, *few, self.unseen_variances)
             return mean, variance
 
@@ -134,7 +122,7 @@ class KernelMachine:
         def work(rows: Array) -> Array:
             u = self.columns.variables(rows)
             network, novel = self.fit.network, novel_values(self.columns, u)
-            phi = list(self._features(u))
+            phi = list(self.columns.features(u))
             if linearized:  # eq. (linear_f)
                 G = network.jacobian(phi, self.fit.bayesian_cores)
                 f: Array = network.response(phi)[:, None] + G.T @ deviation
@@ -165,9 +153,6 @@ class KernelMachine:
             cores[d] = V
         return self.fit.network.with_cores(tuple(cores))
 
-    def _features(self, u: Array) -> "_Features":
-        return _Features(self.columns, u)
-
     def _table_response(self, engine: Engine) -> TableResponse | None:
         """Response from raw rows in one go, if the engine has it for this kind of network."""
         products = self.fit.network.products()
@@ -182,7 +167,7 @@ class KernelMachine:
 
     def _moments(self, u: Array) -> tuple[Array, Array]:
         """Mean and variance (n,) of the function, from the Jacobian of all Bayesian weights."""
-        phi, network = list(self._features(u)), self.fit.network
+        phi, network = list(self.columns.features(u)), self.fit.network
         G = network.jacobian(phi, self.fit.bayesian_cores)
         return network.response(phi), self.fit.posterior.quad(G)
 
@@ -190,7 +175,7 @@ class KernelMachine:
         """Mean and variance (n,) if the cores are independent: their variances add."""
         which, parts = self.fit.bayesian_cores, self._core_variances or ()
         network = self.fit.network
-        phi: Sequence[Array] = self._features(u)
+        phi: Sequence[Array] = self.columns.features(u)
         if len(which) == 1:
             mean, Z = network.response_and_environment(phi, which[0])
             Zs = [Z]

@@ -1,29 +1,27 @@
-"""Noise that fits: constant or varying with x, with light or heavy tails.
+"""Normal or Student's t noise, constant or varying with x, for all members of a mixture.
 
-The members of a mixture agree on a noise level each; what they leave unsaid is said here once for
-all of them: a factor on their noise, a second network for the logarithm of its variance, and
-Student's t in place of the normal. Student's t is a normal whose variance is random, so a few
-normals with the right variances make it up, and every prediction stays a mixture of normals.
+The members of a mixture agree on a noise level each; what is common to all of them is said here
+once: a factor on their noise, a second network for the logarithm of its variance, and Student's t
+in place of the normal. Student's t is a normal whose variance is random, so a few normals with the
+right variances make it up, and every prediction stays a mixture of normals.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import final
+from typing import Self, final
 
 import numpy as np
 from scipy.special import gammainc, gammaincinv
 
 from tensorlace._types import Array
 from tensorlace.machines.machine import KernelMachine
+from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.machines.portable_machine import portable_response
 from tensorlace.portable import Builder, Value
 from tensorlace.predictive.distributions import Distribution, Mixture
 
-__all__ = ["GAUSSIAN", "KINDS", "Noise", "scales", "with_noise"]
-
-KINDS = ("gaussian", "student", "varying", "varying_student")
-"""What `Noise.kind` may be."""
+__all__ = ["GAUSSIAN", "LARGEST_LOG", "Noise", "scales", "with_noise"]
 
 LARGEST_LOG = 6.0
 """Most that the logarithm of a noise variance may differ from its average."""
@@ -62,8 +60,8 @@ def scales(degrees: float) -> tuple[Array, Array]:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Noise:
-    """How the noise of a mixture's members is to be changed.
+class Noise(NoiseModel):
+    """Normal or Student's t noise, constant or varying with x.
 
     Attributes
     ----------
@@ -78,7 +76,7 @@ class Noise:
     level : float
         Average of their predictions over the training rows.
     shrink : float
-        On the whole standard deviation of every member, noise or not: see `search`.
+        On the whole standard deviation of every member, noise or not.
     """
 
     factor: float = 1.0
@@ -90,19 +88,41 @@ class Noise:
 
     @property
     def kind(self) -> str:
-        """One of `KINDS`."""
-        return KINDS[2 * (self.strength > 0.0) + np.isfinite(self.degrees)]
+        """One of "gaussian", "student", "varying" and "varying_student"."""
+        heavy = np.isfinite(self.degrees)
+        if self.strength > 0.0:
+            return "varying_student" if heavy else "varying"
+        return "student" if heavy else "gaussian"
+
+    @property
+    def description(self) -> str:
+        """Tails, and whether it varies."""
+        tails = "normal"
+        if np.isfinite(self.degrees):
+            tails = f"Student's t with {self.degrees:.3g} degrees of freedom"
+        where = "varies with the columns" if self.strength > 0.0 else "the same everywhere"
+        return f"{tails}, {where}"
 
     @property
     def trivial(self) -> bool:
         """Whether it changes nothing."""
-        return self.factor == self.shrink == 1.0 and self.kind == KINDS[0]
+        return self.factor == self.shrink == 1.0 and self.kind == "gaussian"
 
     @property
-    def variance_factor(self) -> float:
-        """By which it changes the noise variance of a row of average noise."""
-        weights, stds = scales(self.degrees)
-        return (self.shrink * self.factor) ** 2 * float(weights @ stds**2)
+    def valid(self) -> bool:
+        """Whether its parameters are in range."""
+        positive = self.factor > 0.0 and self.degrees > 2.0 and self.shrink > 0.0
+        return positive and (self.strength == 0.0 or len(self.machines) > 0)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Factor, degrees and strength."""
+        return {"factor": self.factor, "degrees": self.degrees, "strength": self.strength}
+
+    @property
+    def scale_mixture(self) -> tuple[Array, Array]:
+        """Of Student's t with these degrees of freedom, or of one normal."""
+        return scales(self.degrees)
 
     def log_variance(self, X: Array, threads: int = 1) -> Array:
         """Logarithm of the noise variance (n,) in units of its average."""
@@ -110,6 +130,14 @@ class Noise:
             return np.zeros(len(X))
         h = np.mean([machine.mean(X, threads) for machine in self.machines], axis=0)
         return np.clip(self.strength * (h - self.level), -LARGEST_LOG, LARGEST_LOG)
+
+    def scaled(self, shrink: float) -> Self:
+        """The same noise with another ``shrink``."""
+        return replace(self, shrink=shrink)
+
+    def with_machines(self, machines: tuple[KernelMachine, ...]) -> Self:
+        """The same noise with other networks for its variation."""
+        return replace(self, machines=machines)
 
     def portable(self, g: Builder, x: Sequence[Value]) -> Value | None:
         """`log_variance` (n,) as a graph, from columns (n,); None if it is zero everywhere."""
@@ -128,18 +156,18 @@ GAUSSIAN = Noise()
 """The members' own."""
 
 
-def with_noise(dist: Distribution, noise: Noise, log_variance: Array) -> Distribution:
+def with_noise(dist: Distribution, noise: NoiseModel, log_variance: Array) -> Distribution:
     """``dist`` with its aleatoric part changed, and all of it shrunk if the noise says so.
 
     Parameters
     ----------
     dist : Normal or Mixture of n rows
-    noise : Noise
+    noise : NoiseModel
     log_variance : (n,) array
-        See `Noise.log_variance`.
+        See `NoiseModel.log_variance`.
     """
     a = dist.aleatoric_stds * (noise.shrink * noise.factor * np.exp(0.5 * log_variance))
-    shares, stds = scales(noise.degrees)
+    shares, stds = noise.scale_mixture
     if len(shares) == 1:
         return _mixture([a], dist, [1.0], noise.shrink)
     return _mixture([a * std for std in stds], dist, shares, noise.shrink)

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,25 +21,26 @@ from tensorlace._atomic import write_atomically
 from tensorlace.errors import ModelFileError
 from tensorlace.estimators.registry import MODULES, default_arguments, estimator_named, holding
 from tensorlace.explain.relevance import relevance_of
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.model_file.about import facts
+from tensorlace.model_file.chosen import CHOOSER, chosen_model, chosen_node
 from tensorlace.model_file.codec import Decoder, Encoder
 from tensorlace.model_file.container import Arrays, seal, strict_json, unseal
 from tensorlace.model_file.schema import (
     CHOSEN,
-    CLASSES,
     INNER,
     LATER_PARAMS,
     OPTIONAL,
     attributes,
     check_state,
+    known_classes,
 )
 from tensorlace.model_file.state import model_of, state_of
 
 __all__ = ["VERSION", "describe", "load", "save"]
 
 VERSION = 1
-"""Of the format. A file of another version is refused."""
+"""Version of the format; a file of another one is refused."""
 
 Note = str | int | float | bool | None
 
@@ -113,7 +114,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file says of itself, as plain data.
+    """Description of a model file as plain data.
 
     Returns
     -------
@@ -136,7 +137,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _to_bytes(model: Any, notes: Mapping[str, Note], background: bool = True) -> bytes:
-    """A whole file."""
+    """Bytes of the file of a model."""
     if not isinstance(model, FittedModel | HoldsModel):
         name = type(model).__name__
         raise ModelFileError(f"a {name} cannot be saved: give a fitted {' or '.join(MODULES)}")
@@ -145,9 +146,9 @@ def _to_bytes(model: Any, notes: Mapping[str, Note], background: bool = True) ->
             raise ModelFileError(f"notes[{key!r}] is {note!r:.80}: give text, numbers or booleans")
         if isinstance(note, float) and not math.isfinite(note):
             raise ModelFileError(f"notes[{key!r}] is {note}: give a finite number or text")
-    encoder = Encoder(CLASSES)
+    encoder = Encoder(known_classes())
     node = _node(model, encoder, background, "")
-    fitted = fitted_model(model)
+    fitted = holder(model).fitted_model()
     kept = len(fitted.rows.weight) if background and fitted.rows is not None else 0
     content = {
         **node,
@@ -166,22 +167,19 @@ def _node(
     if name not in MODULES or type(model) not in (FittedModel, estimator_named(name)):
         raise ModelFileError(f"a {name} cannot be saved: give a fitted {' or '.join(MODULES)}")
     try:
-        fitted = fitted_model(model)
+        fitted = holder(model).fitted_model()
     except NotFittedError as error:
         raise ModelFileError(f"this {name} is not fitted: call fit before saving it") from error
     record = fitted.record
-    chosen = bool(attributes(name).keys() & CHOSEN.keys())
-    if isinstance(model, FittedModel):
-        if chosen:
-            raise ModelFileError(f"this model was chosen by a {name}: save that")
-    else:
-        _refuse_unknown(model, record.arguments.keys(), chosen)
+    if isinstance(model, HoldsModel):
+        _refuse_unknown(model)
+        if name == CHOOSER:
+            best = getattr(model, INNER)
+            return chosen_node(model, encoder, _node(best, encoder, background, f"{INNER}."))
     if not background:
         fitted = replace(fitted.with_relevance(relevance_of(fitted)), rows=None)
     state = state_of(fitted)
-    if chosen:
-        state |= {key: getattr(model, key) for key in CHOSEN}
-    node: dict[str, Any] = {
+    return {
         "class": name,
         "params": {
             k: encoder.encode(v, where + k)
@@ -190,16 +188,12 @@ def _node(
         },
         "state": {k: encoder.encode(v, where + k) for k, v in sorted(state.items())},
     }
-    if chosen:
-        node["state"][INNER] = _node(getattr(model, INNER), encoder, background, f"{where}{INNER}.")
-    return node
 
 
-def _refuse_unknown(model: HoldsModel, arguments: Collection[str], chosen: bool) -> None:
+def _refuse_unknown(model: Any) -> None:
     """Refuse an estimator with an attribute that its file would not hold."""
-    known = {*arguments, "model_", "n_features_in_", "feature_names_in_"}
-    if chosen:
-        known |= {*CHOSEN, INNER}
+    known = {*model.get_params(deep=False), "model_", "n_features_in_", "feature_names_in_"}
+    known |= {*CHOSEN, INNER}
     unknown = sorted(vars(model).keys() - known)
     if unknown:
         what = type(vars(model)[unknown[0]]).__name__
@@ -236,7 +230,7 @@ def _from_bytes(data: bytes, name: str) -> Any:
     """Model in a whole file."""
     content, arrays = _open(data, name)
     try:
-        decoder = Decoder(CLASSES, arrays)
+        decoder = Decoder(known_classes(), arrays)
         model = _model(content, decoder)
         if decoder.unused():
             raise ModelFileError(f"array {decoder.unused()[0][:80]!r} belongs to nothing")
@@ -252,32 +246,24 @@ def _model(content: dict[str, Any], decoder: Decoder, where: str = "") -> Any:
     name = content["class"]
     if name not in MODULES:
         raise ModelFileError(f"{name[:80]!r} is no estimator of tensorlace")
-    params, state = content["params"], dict(content["state"])
-    expected = set(attributes(name))
-    if expected & CHOSEN.keys():
-        expected.add(INNER)
+    params, state = content["params"], content["state"]
+    if name == CHOOSER:
+        return chosen_model(content, decoder, _inner(state.get(INNER), decoder))
     arguments = default_arguments(name).keys()
     for given, known, optional in (
         (params.keys(), arguments, frozenset(LATER_PARAMS)),
-        (state.keys(), expected, OPTIONAL),
+        (state.keys(), attributes(name).keys(), OPTIONAL),
     ):
         wrong = (given ^ known) - (optional - given)
         if wrong:
             raise ModelFileError(f"{where}{', '.join(sorted(wrong))[:200]}: unknown or missing")
     params = {key: decoder.decode(node, where + key) for key, node in params.items()}
-    inner = state.pop(INNER, None)
-    chosen = None if inner is None else _inner(inner, decoder)
     state = {key: decoder.decode(node, where + key) for key, node in state.items()}
     check_state(name, state)
     try:
-        model = holding(model_of(name, params, state))
+        return holding(model_of(name, params, state))
     except (ValueError, TypeError) as error:
         raise ModelFileError(str(error)) from error
-    for key in CHOSEN.keys() & state.keys():
-        setattr(model, key, state[key])
-    if chosen is not None:
-        setattr(model, INNER, chosen)
-    return model
 
 
 def _inner(node: Any, decoder: Decoder) -> Any:

@@ -17,13 +17,15 @@ from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, NumberCo
 from tensorlace.columns.rotation import Rotation
 from tensorlace.columns.summaries import Frame
 from tensorlace.errors import ModelFileError
+from tensorlace.fitting.registry import BASES, CURVATURES, LIKELIHOODS, NETWORKS, WARPS
 from tensorlace.kinds import Kind
 from tensorlace.laplace import posterior
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.likelihoods.gaussian import Gaussian
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import Noise
+from tensorlace.machines.noise_model import NoiseModel
+from tensorlace.machines.noises.registry import NOISES
 from tensorlace.model_file.records import FittedProducts, MachineRecord
 from tensorlace.model_file.type_check import conforms
 from tensorlace.networks.additive import Additive
@@ -34,7 +36,16 @@ from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["CHOSEN", "CLASSES", "INNER", "LATER_PARAMS", "OPTIONAL", "attributes", "check_state"]
+__all__ = [
+    "CHOSEN",
+    "CLASSES",
+    "INNER",
+    "LATER_PARAMS",
+    "OPTIONAL",
+    "attributes",
+    "check_state",
+    "known_classes",
+]
 
 CLASSES: dict[str, type] = {
     cls.__name__: cls
@@ -50,7 +61,8 @@ CLASSES: dict[str, type] = {
         *(GGN, Full, BlockDiagonal, Diag, Last),
         *(posterior.Root, posterior.LowRank, posterior.Blocks, posterior.Diagonal),
         *(CPD, Additive, Sum, TensorTrain, Gaussian),
-        *(Noise, Check, Calibration),
+        *(family.noise for family in NOISES.values()),
+        *(Check, Calibration),
     )
 } | {
     "Background": ReferenceRows,
@@ -58,7 +70,7 @@ CLASSES: dict[str, type] = {
     "FittedNetwork": Fitted,
     "KernelMachine": MachineRecord,
 }
-"""Dataclasses by the name they have in files."""
+"""Dataclasses by the name they have in files; see `known_classes` for those registered later."""
 
 LATER_PARAMS: dict[str, Any] = {"likelihood": "gaussian", "network": "cpd"}
 """Arguments that the first version of files did not have, and what they were then. At that value
@@ -70,7 +82,7 @@ ATTRIBUTES: dict[str, Any] = {
     "kinds_": dict[str, Kind],
     "machines_": tuple[KernelMachine, ...],
     "weights_": Array,
-    "noise_": Noise,
+    "noise_": NoiseModel,
     "noise_results_": Any,
     "check_": Check | None,
     "calibration_": Calibration | None,
@@ -95,7 +107,7 @@ CHOSEN: dict[str, Any] = {
     "best_params_": dict[str, Any],
     "best_score_": float,
 }
-"""More of them, where one model was chosen by cross-validation."""
+"""Further values of an estimator that chose its model by cross-validation."""
 
 INNER = "best_estimator_"
 """The estimator inside of a cross-validated one."""
@@ -104,9 +116,27 @@ OPTIONAL = frozenset({"feature_names_in_"})
 """Values that some fitted models do not have."""
 
 
+def known_classes() -> dict[str, type]:
+    """`CLASSES` and those that have been registered since: bases, warps, networks and so on.
+
+    Raises
+    ------
+    ModelFileError
+        If two classes have the same name, since a file tells them apart by nothing else.
+    """
+    known = dict(CLASSES)
+    registries = (BASES, WARPS, CURVATURES, NETWORKS, LIKELIHOODS)
+    for cls in (cls for registry in registries for cls in registry.classes()):
+        if known.setdefault(cls.__name__, cls) is not cls:
+            raise ModelFileError(
+                f"two registered classes are called {cls.__name__}: give one another name"
+            )
+    return known
+
+
 def attributes(estimator: str) -> dict[str, Any]:
     """Values that a file has of a fitted estimator of a class, and their types."""
-    return ATTRIBUTES if estimator == "TNKMRegressor" else {**ATTRIBUTES, **CHOSEN}
+    return ATTRIBUTES if estimator == "TNKMRegressor" else CHOSEN
 
 
 def check_state(estimator: str, state: Mapping[str, Any]) -> None:
@@ -120,13 +150,13 @@ def check_state(estimator: str, state: Mapping[str, Any]) -> None:
     for name, hint in attributes(estimator).items():
         if name in state and not conforms(state[name], hint):
             raise ModelFileError(f"{name} is of the wrong type: {type(state[name])}")
-    for what, fits in _facts(state):
+    for what, fits in (_facts if estimator == "TNKMRegressor" else _choice_facts)(state):
         if not fits:
             raise ModelFileError(f"{what} does not fit the rest of the model: the file is wrong")
 
 
 def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What must hold for every model, each as soon as all before it do."""
+    """Conditions on the values of a model; each may assume those before it."""
     D, machines, encoding = state["n_features_in_"], state["machines_"], state["_encoding"]
     names = state.get("feature_names_in_")
     if names is not None:
@@ -143,8 +173,7 @@ def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "weights_", len(machines) > 0 and weights.shape == (len(machines),)
     yield "weights_", np.all(weights >= 0.0) and abs(weights.sum() - 1.0) < 1e-9
     noise, rows, relevance = state["noise_"], state["_background"], state["_relevance"]
-    yield "noise_", noise.factor > 0.0 and noise.degrees > 2.0 and noise.shrink > 0.0
-    yield "noise_", noise.strength == 0.0 or len(noise.machines) > 0
+    yield "noise_", noise.valid
     for what, of in (("machines_", machines), ("noise_.machines", noise.machines)):
         for k, machine in enumerate(of):
             for part, fits in _machine_facts(machine, D):
@@ -158,8 +187,11 @@ def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         k = found.z.size
         yield "calibration_", found.z.shape == found.below.shape == found.upto.shape == (k,)
         yield "calibration_", k > 0 and found.n_rows > 0.0
-    if "best_index_" in state:
-        yield "best_index_", 0 <= state["best_index_"] < len(state["cv_results_"].get("params", ()))
+
+
+def _choice_facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What must hold for every choice by cross-validation."""
+    yield "best_index_", 0 <= state["best_index_"] < len(state["cv_results_"].get("params", ()))
 
 
 def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str, Any]]:

@@ -12,17 +12,10 @@ import numpy as np
 
 from tensorlace._types import Array, Mask
 from tensorlace.columns.bases.basis import Basis
+from tensorlace.networks.block import Block
+from tensorlace.networks.cores import Cores, Phi
 from tensorlace.networks.engine import Engine
-from tensorlace.networks.network import (
-    Averaged,
-    Cores,
-    FeatureBlock,
-    Labels,
-    Local,
-    Network,
-    Phi,
-    Surroundings,
-)
+from tensorlace.networks.network import Averaged, Labels, Local, Network, Surroundings
 from tensorlace.networks.portable import PortableNetwork
 from tensorlace.portable import Builder, Value
 
@@ -33,9 +26,7 @@ __all__ = ["Additive"]
 class _Nothing(Surroundings):
     """Nothing surrounds the only core."""
 
-    def around(
-        self, block: FeatureBlock, d: int, cores: Cores
-    ) -> tuple[Array | None, Array | None]:
+    def around(self, block: Block, d: int, cores: Cores) -> tuple[Array | None, Array | None]:
         """Empty products."""
         return None, None
 
@@ -153,7 +144,7 @@ class Additive(Network):
         return _Nothing()
 
     def core_sums(
-        self, block: FeatureBlock, d: int, around: Surroundings, others: Array | None = None
+        self, block: Block, d: int, around: Surroundings, others: Array | None = None
     ) -> tuple[Array, Array, Array]:
         """The design matrix is the features of all columns."""
         phi = block.features()
@@ -164,7 +155,7 @@ class Additive(Network):
         (gram,) = self.core_moments(block)
         return gram, slope, np.array(weighted @ residual)
 
-    def core_moments(self, block: FeatureBlock) -> tuple[Array, ...]:
+    def core_moments(self, block: Block) -> tuple[Array, ...]:
         """Gram matrix of the features of all columns, which is expanded already."""
         A = np.concatenate(block.features())
         return (block.weighted(A) @ A.T,)
@@ -177,7 +168,7 @@ class Additive(Network):
         """A dense product."""
         return False
 
-    def squares(self, block: FeatureBlock) -> tuple[Array, ...]:
+    def squares(self, block: Block) -> tuple[Array, ...]:
         """Squared features."""
         parts = [block.weighted(p * p).sum(axis=1) for p in block.features()]
         return (np.concatenate(parts)[None],)

@@ -8,17 +8,11 @@ import numpy as np
 
 from tensorlace._types import Array, Mask
 from tensorlace.columns.bases.basis import Basis
+from tensorlace.networks.block import Block
+from tensorlace.networks.cores import Cores, Phi, design
 from tensorlace.networks.engine import Engine
 from tensorlace.networks.gram import expand
-from tensorlace.networks.network import (
-    Cores,
-    FeatureBlock,
-    Labels,
-    Network,
-    Phi,
-    Surroundings,
-    design,
-)
+from tensorlace.networks.network import Labels, Network, Surroundings
 from tensorlace.networks.portable import PortableNetwork, portable_design
 from tensorlace.portable import Builder, Value
 
@@ -90,7 +84,7 @@ class ColumnNetwork(Network):
         return [V.T @ Z for V, Z in zip(self.cores, self.environments(phi), strict=True)]
 
     def core_sums(
-        self, block: FeatureBlock, d: int, around: Surroundings, others: Array | None = None
+        self, block: Block, d: int, around: Surroundings, others: Array | None = None
     ) -> tuple[Array, Array, Array]:
         """By the engine of the block."""
         left, right = around.around(block, d, self.cores)
@@ -98,7 +92,7 @@ class ColumnNetwork(Network):
         phi, psi = block.phi(d), block.psi(d)
         return block.engine.core(left, right, self.cores[d], phi, psi, y, block.weight)
 
-    def core_moments(self, block: FeatureBlock) -> tuple[Array, ...]:
+    def core_moments(self, block: Block) -> tuple[Array, ...]:
         """Structured moments of every environment."""
         Z = self.environments(block.features())
         return tuple(block.engine.moments(block.psi(d), z) for d, z in enumerate(Z))
@@ -111,7 +105,7 @@ class ColumnNetwork(Network):
         """By the size of the core."""
         return engine.light(len(self.cores[d]), bases[d].closure().shape[2])
 
-    def squares(self, block: FeatureBlock) -> tuple[Array, ...]:
+    def squares(self, block: Block) -> tuple[Array, ...]:
         """``(Z ∘ Z)(φ ∘ φ)ᵀ``, O(n·Σ_d K_d I_d)."""
         phi = block.features()
         Z = self.environments(phi)

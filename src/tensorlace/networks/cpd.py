@@ -14,20 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace._types import Array
+from tensorlace.networks.block import Block
 from tensorlace.networks.column_network import ColumnNetwork
+from tensorlace.networks.cores import Cores, Phi, design, from_vector, pull, to_vector
 from tensorlace.networks.engine import combine
-from tensorlace.networks.network import (
-    Averaged,
-    Cores,
-    FeatureBlock,
-    Local,
-    Phi,
-    Surroundings,
-    design,
-    from_vector,
-    pull,
-    to_vector,
-)
+from tensorlace.networks.network import Averaged, Local, Surroundings
 from tensorlace.portable import Builder, Value
 
 __all__ = ["CPD", "balance", "environments", "factors", "initialise", "jacobian", "predict"]
@@ -142,9 +133,7 @@ class _Products(Surroundings):
         self._left: dict[int, Array | None] = {}
         self._right: dict[int, list[Array | None]] = {}
 
-    def around(
-        self, block: FeatureBlock, d: int, cores: Cores
-    ) -> tuple[Array | None, Array | None]:
+    def around(self, block: Block, d: int, cores: Cores) -> tuple[Array | None, Array | None]:
         """Products (R, n) to the left and right of core d."""
         if self._keep and d > 0:
             left = self._left[block.index]

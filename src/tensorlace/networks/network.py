@@ -7,15 +7,17 @@ linearised predictive, for every network alike. Features are laid out functions 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from tensorlace._types import Array, Mask
 from tensorlace.columns.bases.basis import Basis
+from tensorlace.networks.block import Block
+from tensorlace.networks.cores import Cores, Phi, design, from_vector, pull, to_vector
 from tensorlace.networks.engine import Engine
 from tensorlace.networks.portable import PortableNetwork
 from tensorlace.portable import Builder, Value
@@ -23,7 +25,6 @@ from tensorlace.portable import Builder, Value
 __all__ = [
     "Averaged",
     "Cores",
-    "FeatureBlock",
     "Labels",
     "Local",
     "Network",
@@ -35,62 +36,15 @@ __all__ = [
     "to_vector",
 ]
 
-Cores = tuple[Array, ...]
-Phi = Sequence[Array]
 Labels = npt.NDArray[np.intp]
 """Column, rank-one term and order of the function of each weight (3, P)."""
-
-
-def to_vector(cores: Iterable[Array]) -> Array:
-    """Stack the cores into ``v`` (P,): core by core, term by term, definition (def_vec)."""
-    return np.concatenate([V.ravel() for V in cores])
-
-
-def from_vector(v: Array, like: Cores) -> Cores:
-    """Cut ``v`` (P,) into cores of the shapes of ``like``."""
-    parts, start = [], 0
-    for V in like:
-        parts.append(v[start : start + V.size].reshape(V.shape))
-        start += V.size
-    return tuple(parts)
-
-
-class FeatureBlock(Protocol):
-    """What a network asks of a block of rows, see `rows.memory.Block`."""
-
-    index: int
-    y: Array
-    weight: Array | None
-    engine: Engine
-
-    def phi(self, d: int) -> Array:
-        """Features of column d, (I_d, n)."""
-        ...
-
-    def psi(self, d: int) -> Array:
-        """Product features of column d times the row weights, as `gram.moments` wants them."""
-        ...
-
-    def factor(self, d: int, V: Array, times: Array | None) -> Array:
-        """Values ``V phi`` (K, n) of functions of column d, times ``times``."""
-        ...
-
-    def features(self) -> list[Array]:
-        """Features of all columns."""
-        ...
-
-    def weighted(self, values: Array) -> Array:
-        """``values`` (..., n) times the row weights."""
-        ...
 
 
 class Surroundings(ABC):
     """Products of the other cores around one core after another, kept from core to core."""
 
     @abstractmethod
-    def around(
-        self, block: FeatureBlock, d: int, cores: Cores
-    ) -> tuple[Array | None, Array | None]:
+    def around(self, block: Block, d: int, cores: Cores) -> tuple[Array | None, Array | None]:
         """Two factors (K_d, n) of the environment of core d; None is an empty product.
 
         If products are kept, d has to run through 0, 1, ... in turn.
@@ -281,7 +235,7 @@ class Network(ABC):
 
     @abstractmethod
     def core_sums(
-        self, block: FeatureBlock, d: int, around: Surroundings, others: Array | None = None
+        self, block: Block, d: int, around: Surroundings, others: Array | None = None
     ) -> tuple[Array, Array, Array]:
         """Least-squares problem of core d: what `gram` expands, ``Aᵀ(y - f)``, sum of squares.
 
@@ -289,7 +243,7 @@ class Network(ABC):
         """
 
     @abstractmethod
-    def core_moments(self, block: FeatureBlock) -> tuple[Array, ...]:
+    def core_moments(self, block: Block) -> tuple[Array, ...]:
         """What `gram` expands, for all cores."""
 
     @abstractmethod
@@ -301,7 +255,7 @@ class Network(ABC):
         """Whether `core_sums` of a block are made so soon that threads do not pay."""
 
     @abstractmethod
-    def squares(self, block: FeatureBlock) -> tuple[Array, ...]:
+    def squares(self, block: Block) -> tuple[Array, ...]:
         """Weighted squares of the Jacobian summed over rows, in the shape of the cores."""
 
     @abstractmethod
@@ -351,17 +305,3 @@ class Network(ABC):
     def products(self) -> tuple[Cores, Array | None] | None:
         """Cores of a sum of products and weights of a sum of functions, if it is just that."""
         return None
-
-
-def design(Z: Array, phi: Array) -> Array:
-    """Transposed design matrix of one core, ``A^(d)T`` (K·I, n) from ``Z`` (K, n), ``phi`` (I, n).
-
-    Row ``k·I + i`` is ``z_k phi_i``: the row-wise Khatri-Rao product of eq. (wk_update_specs).
-    The response is ``A^(d) vec(V^(d))`` for each d.
-    """
-    return (Z[:, None, :] * phi[None, :, :]).reshape(-1, Z.shape[1])
-
-
-def pull(Z: Array, phi: Array, q: Array) -> Array:
-    """``Z (q φ)ᵀ`` (K, I): the scaling goes where it is cheaper."""
-    return Z @ (phi * q).T if len(phi) < len(Z) else (Z * q) @ phi.T

@@ -9,17 +9,10 @@ import numpy as np
 
 from tensorlace._types import Array, Mask
 from tensorlace.columns.bases.basis import Basis
+from tensorlace.networks.block import Block
+from tensorlace.networks.cores import Cores, Phi
 from tensorlace.networks.engine import Engine
-from tensorlace.networks.network import (
-    Averaged,
-    Cores,
-    FeatureBlock,
-    Labels,
-    Local,
-    Network,
-    Phi,
-    Surroundings,
-)
+from tensorlace.networks.network import Averaged, Labels, Local, Network, Surroundings
 from tensorlace.networks.portable import PortableNetwork
 from tensorlace.portable import Builder, Value
 
@@ -33,9 +26,7 @@ class _Surroundings(Surroundings):
     def __init__(self, parts: Sequence[Surroundings]) -> None:
         self.parts = parts
 
-    def around(
-        self, block: FeatureBlock, d: int, cores: Cores
-    ) -> tuple[Array | None, Array | None]:
+    def around(self, block: Block, d: int, cores: Cores) -> tuple[Array | None, Array | None]:
         """Parts are asked one by one, by `Sum.core_sums`."""
         raise TypeError("a sum has no environment of its own: ask one of its parts")
 
@@ -203,7 +194,7 @@ class Sum(Network):
         return _Surroundings([part.surroundings(keep) for part in self.parts])
 
     def core_sums(
-        self, block: FeatureBlock, d: int, around: Surroundings, others: Array | None = None
+        self, block: Block, d: int, around: Surroundings, others: Array | None = None
     ) -> tuple[Array, Array, Array]:
         """The part of the core, on what the other parts leave."""
         assert isinstance(around, _Surroundings)
@@ -215,7 +206,7 @@ class Sum(Network):
                 others = f if others is None else others + f
         return self.parts[k].core_sums(block, own, around.parts[k], others)
 
-    def core_moments(self, block: FeatureBlock) -> tuple[Array, ...]:
+    def core_moments(self, block: Block) -> tuple[Array, ...]:
         """Of all parts."""
         return tuple(M for part in self.parts for M in part.core_moments(block))
 
@@ -229,7 +220,7 @@ class Sum(Network):
         k, own = self._place(d)
         return self.parts[k].light(own, engine, bases)
 
-    def squares(self, block: FeatureBlock) -> tuple[Array, ...]:
+    def squares(self, block: Block) -> tuple[Array, ...]:
         """Of all parts."""
         return tuple(s for part in self.parts for s in part.squares(block))
 

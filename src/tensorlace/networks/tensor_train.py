@@ -17,17 +17,10 @@ from typing import Any, Self, final
 import numpy as np
 
 from tensorlace._types import Array
+from tensorlace.networks.block import Block
 from tensorlace.networks.column_network import ColumnNetwork
-from tensorlace.networks.network import (
-    Cores,
-    FeatureBlock,
-    Local,
-    Phi,
-    Surroundings,
-    from_vector,
-    pull,
-    to_vector,
-)
+from tensorlace.networks.cores import Cores, Phi, from_vector, pull, to_vector
+from tensorlace.networks.network import Local, Surroundings
 from tensorlace.networks.portable import portable_design
 from tensorlace.portable import ROWS, Builder, Value
 
@@ -68,12 +61,10 @@ class _Chains(Surroundings):
         self._left: dict[int, Array | None] = {}
         self._right: dict[int, list[Array | None]] = {}
 
-    def _matrices(self, block: FeatureBlock, k: int, V: Array) -> Array:
+    def _matrices(self, block: Block, k: int, V: Array) -> Array:
         return block.factor(k, V, None).reshape(self._ranks[k], self._ranks[k + 1], -1)
 
-    def around(
-        self, block: FeatureBlock, d: int, cores: Cores
-    ) -> tuple[Array | None, Array | None]:
+    def around(self, block: Block, d: int, cores: Cores) -> tuple[Array | None, Array | None]:
         """No left factor, and the whole environment as the right one."""
         D, left, n = len(cores), None, len(block.y)
         if self._keep and d > 0:

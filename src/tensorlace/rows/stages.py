@@ -5,8 +5,8 @@ all hashes. So parts are nested, and the same for a table in memory, on disk or 
 however it is cut.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -15,17 +15,18 @@ import numpy.typing as npt
 from tensorlace._types import Array
 from tensorlace.columns.columns import Columns
 from tensorlace.columns.warps import Standardise
-from tensorlace.sources import Chunk
-from tensorlace.sources.pieces import Pieces
 from tensorlace.sources.sampling import Hashes, hashes, largest_hash
+from tensorlace.sources.table import Chunk, Table
 
 __all__ = ["Sample", "gather", "stages"]
 
 FIRST_ROWS = 10_000
+"""Rows of the first stage where weights are few: enough for steps that take no time."""
 
 
 ROWS_PER_WEIGHT = 10
-"""Rows of the first stage: fewer would leave weights to the prior that all rows determine."""
+"""Rows of the first stage per weight: fewer would leave weights to the prior that all rows
+determine."""
 
 
 GROWTH = 8.0
@@ -88,22 +89,23 @@ class Sample:
         return Sample(self.u[:, chosen], self.y[chosen], weight, self.key[chosen])
 
 
-def gather(pieces: Pieces, columns: Columns, target: Standardise, size: int) -> Sample:
+def gather(
+    table: Table, columns: Columns, target: Standardise, size: int, threads: int = 1
+) -> Sample:
     """About ``size`` rows of the table, in one pass."""
-    return pieces.reduce(_choose(columns, target, largest_hash(size, pieces.n_rows)), _concatenate)
+    choose = partial(_choose, columns, target, largest_hash(size, table.n_rows))
+    return table.reduce(choose, _concatenate, threads=threads)
 
 
-def _choose(columns: Columns, target: Standardise, largest: np.uint64) -> Callable[[Chunk], Sample]:
-    def choose(chunk: Chunk) -> Sample:
-        key = hashes(chunk.first_row, chunk.n_rows)
-        chosen, weight = key <= largest, chunk.weight
-        if weight is not None:
-            chosen &= weight > 0.0
-            weight = weight[chosen]
-        u = columns.variables(np.ascontiguousarray(chunk.X[chosen]))
-        return Sample(u, target(chunk.y[chosen]), weight, key[chosen])
-
-    return choose
+def _choose(columns: Columns, target: Standardise, largest: np.uint64, chunk: Chunk) -> Sample:
+    """Rows whose hashes are at most ``largest`` and that have weight."""
+    key = hashes(chunk.first_row, chunk.n_rows)
+    chosen, weight = key <= largest, chunk.weight
+    if weight is not None:
+        chosen &= weight > 0.0
+        weight = weight[chosen]
+    u = columns.variables(np.ascontiguousarray(chunk.X[chosen]))
+    return Sample(u, target(chunk.y[chosen]), weight, key[chosen])
 
 
 def _concatenate(a: Sample, b: Sample) -> Sample:

@@ -27,9 +27,8 @@ from tensorlace.rows.memory import (
     leaves_of,
     sum_leaf,
 )
-from tensorlace.sources import Chunk
-from tensorlace.sources.pieces import Pieces
 from tensorlace.sources.reduction import tree_reduce
+from tensorlace.sources.table import Chunk, Table
 
 __all__ = ["StreamedRows"]
 
@@ -40,13 +39,13 @@ class StreamedRows(Rows):
 
     Parameters
     ----------
-    pieces : Pieces
+    table : Table
     columns : Columns
         Fitted warps and bases.
     target : Standardise
         Scale of y.
     total_weight : float
-    block_rows, memory_budget, engine, dtype, likelihood
+    block_rows, threads, memory_budget, engine, dtype, likelihood
         As for `MemoryRows`; a block is a power of two of rows.
     """
 
@@ -54,12 +53,13 @@ class StreamedRows(Rows):
 
     def __init__(
         self,
-        pieces: Pieces,
+        table: Table,
         columns: Columns,
         target: Standardise,
         total_weight: float,
         *,
         block_rows: int,
+        threads: int = 1,
         memory_budget: int = MEMORY_BUDGET,
         engine: Engine = NUMPY,
         dtype: npt.DTypeLike = np.float64,
@@ -67,20 +67,20 @@ class StreamedRows(Rows):
     ) -> None:
         self.likelihood = likelihood
         self.bases = tuple(column.basis for column in columns.columns)
-        self.n_rows = pieces.n_rows
+        self.n_rows = table.n_rows
         self.total_weight = total_weight
         self.memory_budget, self.engine = memory_budget, engine
-        self._pieces, self._columns, self._target = pieces, columns, target
-        self._block_rows, self._dtype = block_rows, np.dtype(dtype)
+        self._table, self._columns, self._target = table, columns, target
+        self._block_rows, self._threads, self._dtype = block_rows, threads, np.dtype(dtype)
 
     def reduce(self, kernel: Callable[[Block], Statistic], *, light: bool = False) -> Statistic:
         """One pass over the pieces; reading makes no kernel light."""
         how = (self._block_rows, self._dtype, self.engine)
         work = partial(sum_piece, kernel, self._columns, self._target, *how)
-        return self._pieces.reduce(work, add)
+        return self._table.reduce(work, add, threads=self._threads)
 
     def close(self) -> None:
-        """Nothing to do: the pieces belong to somebody else."""
+        """Nothing to do: the threads of a pass end with it."""
 
 
 def sum_piece(

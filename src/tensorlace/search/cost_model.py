@@ -1,48 +1,43 @@
-"""What a fit costs, in seconds of a reference machine: the same plan on a busy machine."""
+"""Seconds that a fit takes on a reference machine, and which candidates a budget pays for.
+
+No clock has a say, so that the same table gets the same candidates on a busy machine.
+"""
 
 from collections.abc import Iterable
 
 from tensorlace.search.candidate import Candidate, Width
+from tensorlace.search.settings import BudgetSettings, CostSettings, RowSettings
 
-__all__ = ["MOST_WEIGHTS", "affordable", "cost", "default_budget"]
-
-MOST_WEIGHTS = 13_000
-"""Weights of the largest candidate: three matrices of them take 4 GB."""
+__all__ = ["affordable", "cost", "default_budget"]
 
 
-STEPS, FINAL_STEPS = 45, 25
-"""Solver steps of a fit from nothing, and of one that begins where another ended."""
+def cost(
+    c: Candidate, width: Width, n_rows: float, settings: CostSettings, steps: int | None = None
+) -> float:
+    """Seconds that a fit of ``steps`` solver steps takes on one thread, about.
 
-
-_RATE = 2.2e10
-"""Multiplications per second and thread of a Gauss-Newton step with all that belongs to it."""
-
-
-_OVERHEAD = 0.003
-"""Seconds of a step that are not arithmetic."""
-
-
-def cost(c: Candidate, width: Width, n_rows: float, steps: float = STEPS) -> float:
-    """Seconds on one thread that fitting a model will take, about.
-
-    >>> small, large = _STRAIGHT
-    >>> cost(small, Width(8), 1000) < cost(large, Width(8), 1000) < cost(large, Width(8), 10_000)
+    >>> from tensorlace.search.settings import CandidateSettings
+    >>> model, lines = CostSettings(), CandidateSettings().lines
+    >>> cost(lines, Width(8), 1000, model) < cost(lines, Width(8), 10_000, model)
     True
     """
     P = width.weights(c)
     small, large = min(P, n_rows), max(P, n_rows)
-    work = 0.9 * small * small * large + 3.0 * small**3 + 300.0 * n_rows * P
-    return steps * (_OVERHEAD + work / _RATE)
+    work = (
+        settings.gram_work * small * small * large
+        + settings.factorisation_work * small**3
+        + settings.row_work * n_rows * P
+    )
+    steps = settings.steps if steps is None else steps
+    return steps * (settings.step_overhead + work / settings.rate)
 
 
-def default_budget(n_rows: float) -> float:
+def default_budget(n_rows: float, settings: BudgetSettings, rows: RowSettings) -> float:
     """Seconds that a search may take: under a minute for hundreds of rows, minutes for many."""
-    return min(38.0 + n_rows / 150.0 if n_rows <= 2500 else n_rows / 20.0, 370.0)
-
-
-def most(n_rows: float) -> int:
-    """Candidates that a table of this size deserves: few rows cannot tell many models apart."""
-    return int(min(max(n_rows / 6, 6), 40))
+    seconds = n_rows / settings.many_rows_per_second
+    if n_rows <= rows.few:
+        seconds = settings.few_rows_start + n_rows / settings.few_rows_per_second
+    return min(seconds, settings.largest)
 
 
 def affordable(
@@ -50,21 +45,36 @@ def affordable(
     n_rows: float,
     width: Width,
     work: float,
-    fits: float = 1.0,
+    settings: CostSettings,
     *,
+    fits: float = 1.0,
     at_least: int = 0,
     share: float = 1.0,
 ) -> list[Candidate]:
-    """Those that still fit, in the order given; the first ``at_least`` in any case.
+    """Candidates that fit into the work, in the order given.
 
-    None may take more than a ``share`` of the work: many different models mix better than few.
-    Models with more weights than `MOST_WEIGHTS` are left out, unless there is nothing else.
+    Parameters
+    ----------
+    candidates : iterable of Candidate
+    n_rows : float
+        Rows that each is fitted to.
+    width : Width
+    work : float
+        Seconds of one thread.
+    settings : CostSettings
+    fits : float
+        Fits per candidate.
+    at_least : int
+        The first so many are taken whatever they cost.
+    share : float
+        Largest share of the work for one: many different models mix better than few. Models with
+        more than ``most_weights`` are left out, unless there is nothing else.
     """
     chosen: list[Candidate] = []
     largest = share * work
     for candidate in candidates:
-        seconds = fits * cost(candidate, width, n_rows)
-        if chosen and width.weights(candidate) > MOST_WEIGHTS:
+        seconds = fits * cost(candidate, width, n_rows, settings)
+        if chosen and width.weights(candidate) > settings.most_weights:
             continue
         if len(chosen) >= at_least and seconds > min(work, largest):
             continue

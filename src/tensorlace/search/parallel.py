@@ -1,53 +1,54 @@
-"""Work that is done side by side: by threads, or by processes where threads would take turns."""
+"""Jobs side by side: on threads, or in processes where threads would wait for each other."""
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
 from time import sleep
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 from threadpoolctl import threadpool_limits
 
+from tensorlace.search.settings import WorkerSettings
+
 __all__ = ["Workers"]
 
-_LOOK_EVERY = 1.0
-"""Seconds between two looks at whether anybody waits for the result."""
+T = TypeVar("T")
 
 
 @final
 @dataclass(frozen=True)
 class Workers:
-    """Who does it.
+    """A number of threads or processes that map jobs.
 
     Attributes
     ----------
     count : int
     processes : bool
         Rather than threads, which hold each other up at the interpreter lock where every call is
-        short: two of them take longer for small fits than one. What goes to and fro is pickled.
+        short: two of them take longer for small fits than one. Jobs and results are pickled.
         A backend of `joblib.parallel_config` comes first.
+    settings : WorkerSettings
 
     Examples
     --------
     >>> from functools import partial
-    >>> Workers(2)([partial(pow, 2, k) for k in range(4)])
+    >>> list(Workers(2).map([partial(pow, 2, k) for k in range(4)]))
     [1, 2, 4, 8]
     """
 
     count: int = 1
     processes: bool = False
+    settings: WorkerSettings = WorkerSettings()
 
-    def __call__(
-        self, jobs: Sequence[Callable[[], Any]], told: Callable[[int, Any], None] | None = None
-    ) -> list[Any]:
-        """Results of all jobs, in order; each has one thread for its linear algebra.
+    def map(self, jobs: Sequence[Callable[[], T]]) -> Iterator[T]:
+        """Results of all jobs, in order, each as soon as it and all before it are there.
 
-        ``told`` hears the number and the result of each job that is done, in this process.
+        A job has one thread for its linear algebra.
         """
         how: dict[str, Any] = {"prefer": "threads", "require": "sharedmem"}
         if self.processes:
@@ -57,19 +58,15 @@ class Workers:
             how["return_as"] = "generator"
         if self.processes:
             how |= {"max_nbytes": None, "batch_size": 1}
-            how |= {"initializer": _end_with, "initargs": (os.getpid(),)}
-        results = []
+            how |= {"initializer": _end_with}
+            how |= {"initargs": (os.getpid(), self.settings.look_every)}
         with threadpool_limits(1, user_api="blas"):
             run = Parallel(n_jobs=self.count, **how)
             work = partial(_alone, os.getpid())
-            for number, result in enumerate(run(delayed(work)(job) for job in jobs)):
-                results.append(result)
-                if told is not None:
-                    told(number, result)
-        return results
+            yield from run(delayed(work)(job) for job in jobs)
 
 
-def _alone(parent: int, job: Callable[[], Any]) -> Any:
+def _alone(parent: int, job: Callable[[], T]) -> T:
     """Do a job; in another process with as many threads as here and without warnings.
 
     They would be printed there, whatever the filters of this process say.
@@ -81,7 +78,7 @@ def _alone(parent: int, job: Callable[[], Any]) -> Any:
         return job()
 
 
-def _end_with(parent: int) -> None:
+def _end_with(parent: int, look_every: float) -> None:
     """End this process soon after the one that it works for, which may be killed at any time.
 
     A process begins with this: one still waiting for its first job would outlive its parent by
@@ -90,7 +87,7 @@ def _end_with(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            sleep(_LOOK_EVERY)
+            sleep(look_every)
         os._exit(1)
 
     Thread(target=watch, daemon=True).start()

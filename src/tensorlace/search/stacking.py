@@ -1,4 +1,4 @@
-"""Which of many fitted models to mix, by how well the mixture predicts rows they have not seen."""
+"""What models say of unseen rows, and stacking: weights by how well their mixture does there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,7 @@ from tensorlace._types import Array
 from tensorlace.machines.ensemble import SHARPNESS, blend
 from tensorlace.predictive.distributions import Distribution, Mixture
 
-__all__ = ["Unseen", "greedy", "shares"]
-
-_WRONG = 2.0
-"""A member whose log score is worse by one on average counts less by a factor of exp(-2)."""
+__all__ = ["Unseen", "greedy", "mean_and_error", "score_weights"]
 
 
 @final
@@ -93,16 +90,25 @@ def greedy(unseen: Unseen, y: Array, weight: Array | None, n_members: int) -> Ar
     return counts
 
 
-def shares(unseen: Unseen, y: Array, weight: Array | None, n_members: int) -> tuple[Array, Array]:
-    """Two ways to weigh K models, each (K,) of sum one: picked by `greedy`, and all of them.
-
-    Of all, those that are plainly wrong count little.
+def score_weights(unseen: Unseen, y: Array, weight: Array | None, rate: float) -> Array:
+    """Weights (K,) of sum one that fall as ``exp(rate × mean log score)``.
 
     >>> u = Unseen(np.array([[0.0, 0.0], [3.0, 3.0]]), np.zeros((2, 2)), np.ones((2, 2)))
-    >>> [w.round(4).tolist() for w in shares(u, np.zeros(2), None, 4)]
-    [[1.0, 0.0], [0.9999, 0.0001]]
+    >>> score_weights(u, np.zeros(2), None, 2.0).round(4).tolist()
+    [0.9999, 0.0001]
     """
-    picks = greedy(unseen, y, weight, n_members)
     score = np.average(unseen.log_density(y), axis=1, weights=weight)
-    equal = np.exp(_WRONG * (score - score.max()))
-    return picks / picks.sum(), equal / equal.sum()
+    w = np.exp(rate * (score - score.max()))
+    return np.asarray(w / w.sum())
+
+
+def mean_and_error(values: Array, weight: Array | None) -> tuple[float, float]:
+    """Mean of n independent values and its standard error; weights are repetitions.
+
+    >>> mean_and_error(np.array([0.0, 2.0]), np.array([2.0, 2.0]))
+    (1.0, 0.5)
+    """
+    count = len(values) if weight is None else weight.sum()
+    mean = np.average(values, weights=weight)
+    error = np.sqrt(np.average((values - mean) ** 2, weights=weight) / count)
+    return float(mean), float(error)

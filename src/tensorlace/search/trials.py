@@ -1,45 +1,27 @@
-"""Candidates tried out: fitted to some rows, asked about others."""
+"""Candidates fitted to some rows and judged on others."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from time import perf_counter
-from typing import Any, NamedTuple, final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from time import monotonic, perf_counter
+from typing import NamedTuple, final
 
 import numpy as np
 
 from tensorlace._types import Array, Mask
-from tensorlace.columns.bases import Cosine
-from tensorlace.columns.bases.basis import Basis
 from tensorlace.fitting.config import Config
-from tensorlace.fitting.fit_machines import fit_machines
-from tensorlace.fitting.registry import BASES, GROUPS, WARPS
-from tensorlace.kinds import Categorical
 from tensorlace.machines.fitted import Fitted
 from tensorlace.predictive.distributions import Normal
 from tensorlace.rows.memory import MEMORY_BUDGET
 from tensorlace.search.candidate import Candidate, Width
-from tensorlace.search.cost_model import STEPS
+from tensorlace.search.candidate_fit import fit_candidate, width_of
 from tensorlace.search.parallel import Workers
+from tensorlace.search.settings import SearchSettings
 from tensorlace.search.stacking import Unseen
-from tensorlace.solvers.gauss_newton import GaussNewton
-from tensorlace.sources import ArraySource, Chunk, RowSource
-from tensorlace.sources.pieces import Pieces
+from tensorlace.search.task import Progress
+from tensorlace.sources import ArraySource, Chunk
 
-__all__ = ["ROUGH_FROM", "Trial", "Trials", "configured", "width_of"]
-
-TOL = 1e-3
-
-
-_DENSE_WORK = 4e12
-
-
-_PAIRED_COLUMNS = 40
-"""Columns up to which solvers may look at all pairs of them for the last digits."""
-
-
-ROUGH_FROM = 200
-"""Rows from which fits may be rough: with fewer they are quick anyway."""
+__all__ = ["Trial", "Trials"]
 
 
 @final
@@ -61,7 +43,7 @@ class Trial:
     seconds : float
     fits : tuple of Fitted
         One per part; none if other processes fitted them.
-    longer : int
+    prolongations : int
         How often it paid to go on where the fits had ended.
     """
 
@@ -74,11 +56,21 @@ class Trial:
     log_evidence: float
     seconds: float
     fits: tuple[Fitted, ...]
-    longer: int = 0
+    prolongations: int = 0
 
 
 class Attempt(NamedTuple):
-    """A candidate fitted to one part: what it says of the rows held out, (3, n)."""
+    """A candidate fitted to one part.
+
+    Attributes
+    ----------
+    fit : Fitted or None
+        None if it stays in another process.
+    log_evidence : float
+    said : (3, n) array
+        Mean, epistemic and aleatoric standard deviation of the rows held out.
+    seconds : float
+    """
 
     fit: Fitted | None
     log_evidence: float
@@ -98,8 +90,11 @@ class Trials:
     sample : Chunk
     names : tuple of str
     missing : bool
+        Whether values may be missing.
     parts : sequence of (train, held) masks
         Each row of `held` is in one of them.
+    settings : SearchSettings
+    memory_budget : int
     """
 
     config: Config
@@ -107,7 +102,13 @@ class Trials:
     names: tuple[str, ...]
     missing: bool
     parts: Sequence[tuple[Mask, Mask]]
+    settings: SearchSettings = SearchSettings()
     memory_budget: int = MEMORY_BUDGET
+
+    @cached_property
+    def width(self) -> Width:
+        """How many functions the columns have."""
+        return width_of(self.config, self.sample)
 
     @property
     def held(self) -> Mask:
@@ -120,6 +121,12 @@ class Trials:
         weight = self.sample.weight
         return self.sample.y[self.held], None if weight is None else weight[self.held]
 
+    @property
+    def n_held(self) -> float:
+        """Number of rows held out, repetitions counted."""
+        y, weight = self.targets
+        return float(len(y) if weight is None else weight.sum())
+
     def source(self, rows: Mask) -> ArraySource:
         """Some of the rows as a table."""
         s, weight = self.sample, self.sample.weight
@@ -131,65 +138,52 @@ class Trials:
         candidates: Sequence[Candidate],
         seeds: Sequence[int],
         workers: Workers,
-        done: Callable[[Candidate, int], None],
-        expired: Callable[[], bool],
+        deadline: float,
+        *,
+        progress: Progress | None = None,
         begins: Sequence[Trial] | None = None,
     ) -> list[Trial]:
-        """Try all, side by side; those not begun when time has ``expired`` are left out.
+        """Try all, side by side; those not begun at the ``deadline`` are left out.
 
-        ``done`` is told the candidate and the number of rows of each fit; ``begins`` are trials of
-        the same candidates on the same rows to go on from. What other processes have fitted stays
-        there.
+        ``begins`` are trials of the same candidates on the same rows to go on from. What other
+        processes have fitted stays there.
         """
-        jobs = [(k, p) for k in range(len(candidates)) for p in range(len(self.parts))]
+        how = partial(_attempt, self, deadline=deadline, keep=not workers.processes)
+        jobs = [
+            partial(how, candidate, seed, p, None if begins is None else begins[k].fits[p])
+            for k, (candidate, seed) in enumerate(zip(candidates, seeds, strict=True))
+            for p in range(len(self.parts))
+        ]
+        results: list[Attempt | None] = []
+        for attempted in workers.map(jobs):
+            k, p = divmod(len(results), len(self.parts))
+            if attempted is not None and progress is not None:
+                progress.fitted(candidates[k], self.width, int(self.parts[p][0].sum()))
+            results.append(attempted)
+        n = len(self.parts)
+        by_candidate = [results[k * n : (k + 1) * n] for k in range(len(candidates))]
+        return [
+            self._judged(candidate, seed, [a for a in attempts if a is not None])
+            for candidate, seed, attempts in zip(candidates, seeds, by_candidate, strict=True)
+            if all(a is not None for a in attempts)
+        ]
 
-        def attempt(k: int, p: int) -> Attempt | None:
-            if expired():
-                return None
-            start, (train, held) = perf_counter(), self.parts[p]
-            source = self.source(train)
-            cut = replace(
-                configured(self.config, candidates[k], source, bends=begins is not None),
-                max_steps=STEPS,
-                tol=TOL,
-                rough=source.n_rows >= ROUGH_FROM,
-            )
-            how: dict[str, Any] = {"seeds": [seeds[k]], "memory_budget": self.memory_budget}
-            begin = None if begins is None else begins[k].fits[p]
-            (machine,) = fit_machines(cut, source, begin=begin, **how)
-            d = machine.linearized(self.sample.X[held])
-            said = np.stack([d.means[0], d.epistemic_stds[0], d.aleatoric_stds[0]])
-            fit = machine.fit
-            kept = None if workers.processes else fit
-            return Attempt(kept, fit.log_evidence, said, perf_counter() - start)
-
-        def told(number: int, attempted: Attempt | None) -> None:
-            k, p = jobs[number]
-            if attempted is not None:
-                done(candidates[k], int(self.parts[p][0].sum()))
-
-        results = workers([partial(attempt, k, p) for k, p in jobs], told)
-        trials, n, (y, weight) = [], len(self.parts), self.targets
-        for k, candidate in enumerate(candidates):
-            of_candidate = results[k * n : (k + 1) * n]
-            if any(r is None for r in of_candidate):
-                continue
-            said = np.zeros((3, len(self.held)))
-            for (_, held), attempted in zip(self.parts, of_candidate, strict=True):
-                said[:, held] = attempted.said
-            mean, e, a = said[:, self.held]
-            trials.append(
-                Trial(
-                    candidate,
-                    seeds[k],
-                    *(mean, e, a),
-                    score=float(np.average(Normal(mean, e, a).logpdf(y), weights=weight)),
-                    log_evidence=float(np.mean([x.log_evidence for x in of_candidate])),
-                    seconds=sum(x.seconds for x in of_candidate),
-                    fits=tuple(x.fit for x in of_candidate if x.fit is not None),
-                )
-            )
-        return trials
+    def _judged(self, candidate: Candidate, seed: int, attempts: Sequence[Attempt]) -> Trial:
+        """What fits to all parts say of the rows held out, and how good that is."""
+        y, weight = self.targets
+        said = np.zeros((3, len(self.held)))
+        for (_, held), attempted in zip(self.parts, attempts, strict=True):
+            said[:, held] = attempted.said
+        mean, e, a = said[:, self.held]
+        return Trial(
+            candidate,
+            seed,
+            *(mean, e, a),
+            score=float(np.average(Normal(mean, e, a).logpdf(y), weights=weight)),
+            log_evidence=float(np.mean([x.log_evidence for x in attempts])),
+            seconds=sum(x.seconds for x in attempts),
+            fits=tuple(x.fit for x in attempts if x.fit is not None),
+        )
 
     @staticmethod
     def unseen(trials: Sequence[Trial]) -> Unseen:
@@ -198,38 +192,31 @@ class Trials:
         return Unseen(*(np.stack([getattr(t, part) for t in trials]) for part in parts))
 
 
-def configured(
-    config: Config, c: Candidate, table: RowSource | Pieces, *, bends: bool = False
-) -> Config:
-    """``config`` with what the candidate says; ``bends`` is for the steps of `GaussNewton`."""
-    D = len(table.names)
-    P = (c.rank + c.additive) * c.n_basis * D
-    small = min(P, table.n_rows)
-    dense = None
-    if small * small * max(P, table.n_rows) < _DENSE_WORK:
-        dense = GaussNewton(second_order=D <= _PAIRED_COLUMNS, bends=bends)
-    bases: tuple[Callable[[int], Basis], ...] = (BASES[c.basis],) * D
-    if c.basis == "cosine":
-        bases = (partial(Cosine, lengthscale=c.lengthscale),) * D
-    return replace(
-        config,
-        rank=c.rank,
-        n_basis=(c.n_basis,) * D,
-        bases=bases,
-        warps=(WARPS[c.warp],) * D,
-        groups=GROUPS[c.prior_groups],
-        additive=c.additive,
-        rotate=c.rotate and D > 1,
-        solver=config.solver or dense,
+def _attempt(
+    trials: Trials,
+    candidate: Candidate,
+    seed: int,
+    part: int,
+    begin: Fitted | None,
+    *,
+    deadline: float,
+    keep: bool,
+) -> Attempt | None:
+    """Fit a candidate to one part; None if the deadline has passed."""
+    if monotonic() > deadline:
+        return None
+    start, (train, held) = perf_counter(), trials.parts[part]
+    source, settings = trials.source(train), trials.settings
+    machine = fit_candidate(
+        *(trials.config, candidate, source, settings.fits),
+        seed=seed,
+        max_steps=settings.cost.steps,
+        rough=source.n_rows >= settings.fits.rough_from,
+        begin=begin,
+        bends=begin is not None,
+        memory_budget=trials.memory_budget,
     )
-
-
-def width_of(config: Config, sample: Chunk) -> Width:
-    """How many functions the columns have."""
-    kinds = config.kinds or ()
-    levels = [
-        len(np.unique(sample.X[:, d]))
-        for d, kind in enumerate(kinds)
-        if isinstance(kind, Categorical)
-    ]
-    return Width(sample.X.shape[1] - len(levels), sum(levels))
+    d = machine.linearized(trials.sample.X[held])
+    said = np.stack([d.means[0], d.epistemic_stds[0], d.aleatoric_stds[0]])
+    fit = machine.fit
+    return Attempt(fit if keep else None, fit.log_evidence, said, perf_counter() - start)

@@ -1,15 +1,13 @@
-"""Where raw rows come from, and how a pure function is summed over them.
+"""Where rows come from, and how a pure function is summed over them, behind one `Table`.
 
 Imports from: no other room.
 """
 
 from tensorlace.sources.arrays import ArraySource
 from tensorlace.sources.blocks import BlockSource
-from tensorlace.sources.csv import CsvSource
-from tensorlace.sources.formats import open_source
-from tensorlace.sources.npy import NpySource
-from tensorlace.sources.parquet import ParquetSource
-from tensorlace.sources.source import Chunk, RowSource
+from tensorlace.sources.files import CsvSource, NpySource, ParquetSource, open_source
+from tensorlace.sources.source import RowSource
+from tensorlace.sources.table import Chunk, Table
 
 __all__ = [
     "ArraySource",
@@ -19,5 +17,6 @@ __all__ = [
     "NpySource",
     "ParquetSource",
     "RowSource",
+    "Table",
     "open_source",
 ]

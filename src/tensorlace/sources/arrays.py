@@ -1,7 +1,7 @@
 """Rows in memory."""
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from tensorlace.errors import SourceError
 from tensorlace.sources.source import RawRows, RowSource, as_rows, column_names
@@ -33,6 +33,8 @@ class ArraySource(RowSource):
     array([[3., 4.],
            [5., 6.]])
     """
+
+    in_memory: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, final
 
 from tensorlace.errors import InputError, SourceError
-from tensorlace.sources.segments import join
 from tensorlace.sources.source import (
-    Chunk,
     RawRows,
     RowSource,
     as_rows,
     check_size,
     check_values,
     column_names,
+    join,
 )
+from tensorlace.sources.table import Chunk
 
 __all__ = ["BlockSource"]
 

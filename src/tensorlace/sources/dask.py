@@ -13,20 +13,25 @@ from threadpoolctl import threadpool_limits
 
 from tensorlace._types import Array
 from tensorlace.errors import ClusterError
-from tensorlace.sources import Chunk, RowSource
-from tensorlace.sources.pieces import PIECE_ROWS, Pieces
 from tensorlace.sources.reduction import tree_reduce
+from tensorlace.sources.source import RowSource
+from tensorlace.sources.table import PIECE_ROWS, Chunk, Table
 
-__all__ = ["DaskPieces", "collection_pieces", "is_collection", "predict_collection"]
+__all__ = ["DaskTable", "collection_table", "is_collection", "predict_collection"]
 
 T = TypeVar("T")
 
 TASKS_PER_WORKER = 3
+"""Tasks that a pass is cut into, per worker: enough for the quick ones to take over."""
+
 ATTEMPTS = 12
 """Times a task may lose its worker before the fit gives up."""
 
 PATIENCE = 30.0
-"""Seconds without any worker, or without a scheduler, after which it does."""
+"""Seconds without any worker, or without a scheduler, after which the fit gives up."""
+
+POLL = 2.0
+"""Seconds to wait for a result before looking whether there are workers."""
 
 
 class _Cluster:
@@ -55,7 +60,7 @@ class _Cluster:
             attempts, lonely = 0, None
             while True:
                 try:
-                    results.append(futures[k].result(timeout=2))
+                    results.append(futures[k].result(timeout=POLL))
                     break
                 except (TimeoutError, CancelledError, KilledWorker) as error:
                     now = time.monotonic()
@@ -78,8 +83,8 @@ class _Cluster:
 
 
 @final
-class DaskPieces(Pieces):
-    """Pieces of a source that the workers of a cluster can read themselves.
+class DaskTable(Table):
+    """A source that the workers of a cluster read themselves.
 
     Parameters
     ----------
@@ -91,33 +96,37 @@ class DaskPieces(Pieces):
     def __init__(self, source: RowSource, client: Any) -> None:
         if not source.random_access:
             raise ClusterError("a cluster needs rows with random access: use Parquet, CSV or npy")
-        self.names, self.target, self.n_rows = source.names, source.target, source.n_rows
+        self.names, self.target, self.weight = source.names, source.target, source.weight
+        self.n_rows, self.missing = source.n_rows, source.missing
         self._source, self._cluster = source, _Cluster(client)
 
-    def reduce(self, function: Callable[[Chunk], T], merge: Callable[[T, T], T]) -> T:
+    def reduce(
+        self, work: Callable[[Chunk], T], merge: Callable[[T, T], T], *, threads: int = 1
+    ) -> T:
         """A few tasks per worker, each a run of pieces."""
         self._source.verify()
         pieces = -(-self.n_rows // PIECE_ROWS)
         wanted = max(1, TASKS_PER_WORKER * max(1, self._cluster.n_workers()))
         run = PIECE_ROWS * 2 ** int(np.ceil(np.log2(max(1.0, pieces / wanted))))
         tasks = [
-            (self._source, function, merge, start, min(start + run, self.n_rows))
+            (self._source, work, merge, start, min(start + run, self.n_rows))
             for start in range(0, self.n_rows, run)
         ]
         return tree_reduce(self._cluster.run(_read_and_work, tasks), merge)
 
-    def close(self) -> None:
-        """Nothing to do: the client belongs to the user."""
+    def whole(self, memory_budget: int) -> Chunk | None:
+        """Nothing: the rows stay with the workers."""
+        return None
 
 
 @final
-class CollectionPieces(Pieces):
-    """Pieces of a Dask array or data frame, computed where they are."""
+class DaskCollection(Table):
+    """A Dask array or data frame, whose pieces are worked on where they are computed."""
 
     def __init__(self, X: Any, y: Any, weight: Any, names: tuple[str, ...], client: Any) -> None:
         arrays = [_as_array(a) for a in (X, y, weight) if a is not None]
         self.n_rows = int(arrays[0].shape[0])
-        self.names, self.target = names, "y"
+        self.names, self.weight = names, None if weight is None else "weight"
         if any(int(a.shape[0]) != self.n_rows for a in arrays):
             sizes = ", ".join(str(int(a.shape[0])) for a in arrays)
             raise ClusterError(f"X, y and weights have different numbers of rows: {sizes}")
@@ -127,20 +136,22 @@ class CollectionPieces(Pieces):
         self._pieces = list(zip(*parts, strict=True))
         self._client, self._cluster = client, _Cluster(client)
 
-    def reduce(self, function: Callable[[Chunk], T], merge: Callable[[T, T], T]) -> T:
+    def reduce(
+        self, work: Callable[[Chunk], T], merge: Callable[[T, T], T], *, threads: int = 1
+    ) -> T:
         """A task per piece."""
         tasks = [
-            (function, k, *self._client.compute(list(piece)))
-            for k, piece in enumerate(self._pieces)
+            (work, k, *self._client.compute(list(piece))) for k, piece in enumerate(self._pieces)
         ]
         return tree_reduce(self._cluster.run(_work_on, tasks), merge)
 
-    def close(self) -> None:
-        """Nothing to do: the client belongs to the user."""
+    def whole(self, memory_budget: int) -> Chunk | None:
+        """Nothing: the rows stay with the workers."""
+        return None
 
 
-def collection_pieces(X: Any, y: Any, weight: Any) -> CollectionPieces:
-    """Pieces of Dask collections, worked on by the current client."""
+def collection_table(X: Any, y: Any, weight: Any) -> DaskCollection:
+    """Dask collections as a table, worked on by the current client."""
     from distributed import get_client
 
     try:
@@ -155,7 +166,7 @@ def collection_pieces(X: Any, y: Any, weight: Any) -> CollectionPieces:
         if columns is None
         else tuple(str(name) for name in columns)
     )
-    return CollectionPieces(X, y, weight, names, client)
+    return DaskCollection(X, y, weight, names, client)
 
 
 def predict_collection(predict: Callable[[Array], Array], X: Any, width: int) -> Any:
@@ -177,7 +188,7 @@ def _as_array(collection: Any) -> Any:
 
 def _read_and_work(
     source: RowSource,
-    function: Callable[[Chunk], T],
+    work: Callable[[Chunk], T],
     merge: Callable[[T, T], T],
     start: int,
     stop: int,
@@ -185,17 +196,14 @@ def _read_and_work(
     """What a worker does: read its rows, piece by piece, and return their sum."""
     with threadpool_limits(1, user_api="blas"):
         pieces = (
-            function(source.read(a, min(a + PIECE_ROWS, stop)))
-            for a in range(start, stop, PIECE_ROWS)
+            work(source.read(a, min(a + PIECE_ROWS, stop))) for a in range(start, stop, PIECE_ROWS)
         )
         return tree_reduce(pieces, merge)
 
 
-def _work_on(function: Callable[[Chunk], T], k: int, X: Any, y: Any, weight: Any = None) -> T:
+def _work_on(work: Callable[[Chunk], T], k: int, X: Any, y: Any, weight: Any = None) -> T:
     with threadpool_limits(1, user_api="blas"):
         rows = [None if a is None else np.asarray(a, dtype=np.float64) for a in (X, y, weight)]
         assert rows[0] is not None
         assert rows[1] is not None
-        return function(
-            Chunk(np.ascontiguousarray(rows[0]), rows[1].ravel(), rows[2], k * PIECE_ROWS)
-        )
+        return work(Chunk(np.ascontiguousarray(rows[0]), rows[1].ravel(), rows[2], k * PIECE_ROWS))

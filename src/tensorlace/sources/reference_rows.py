@@ -1,18 +1,19 @@
 """A few training rows that explanations average over."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import numpy as np
 
 from tensorlace._types import Array
-from tensorlace.sources import ArraySource, Chunk, RowSource
-from tensorlace.sources.pieces import LocalPieces, Pieces
 from tensorlace.sources.sampling import Hashes, hashes, largest_hash
+from tensorlace.sources.table import Chunk, Table
 
 __all__ = ["REFERENCE_ROWS", "ReferenceRows", "gather_reference_rows"]
 
 REFERENCE_ROWS = 4096
+"""Most rows that a model keeps for its explanations."""
 
 
 @final
@@ -36,41 +37,20 @@ class ReferenceRows:
         return ReferenceRows(self.X[:size], weight / weight.sum())
 
 
-def gather_reference_rows(table: RowSource | Pieces, size: int = REFERENCE_ROWS) -> ReferenceRows:
+def gather_reference_rows(table: Table, size: int = REFERENCE_ROWS) -> ReferenceRows:
     """At most ``size`` rows: all, or those whose numbers have the smallest hashes.
 
     So they are the same for a table in memory, on disk or on a cluster, and any first few of them
-    are a sample of the table, too. One pass over a table that is not in memory.
+    are a sample of the table, too. One pass over the rows.
     """
-    if isinstance(table, ArraySource):  # no need to look at all rows
-        found = _choose(table.read(0, table.n_rows), size, table.n_rows)
-    elif isinstance(table, Pieces):
-        found = table.reduce(_Choice(size, table.n_rows), _join)
-    else:
-        pieces = LocalPieces(table)
-        try:
-            found = pieces.reduce(_Choice(size, table.n_rows), _join)
-        finally:
-            pieces.close()
-    X, weight, key = found
+    X, weight, key = table.reduce(partial(_choose, size, table.n_rows), _join)
     first = np.argsort(key, kind="stable")[:size]
     total = float(weight[first].sum())
     return ReferenceRows(X[first], weight[first] / total)
 
 
-@final
-@dataclass(frozen=True)
-class _Choice:
-    """A map over pieces, picklable."""
-
-    size: int
-    n_rows: int
-
-    def __call__(self, chunk: Chunk) -> tuple[Array, Array, Hashes]:
-        return _choose(chunk, self.size, self.n_rows)
-
-
-def _choose(chunk: Chunk, size: int, n_rows: int) -> tuple[Array, Array, Hashes]:
+def _choose(size: int, n_rows: int, chunk: Chunk) -> tuple[Array, Array, Hashes]:
+    """Rows (features, weight, hash) of which ``size`` out of ``n_rows`` can be the first."""
     key = hashes(chunk.first_row, chunk.n_rows)
     weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
     chosen = weight > 0.0

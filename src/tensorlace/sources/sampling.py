@@ -1,11 +1,12 @@
 """Rows drawn by a hash of their position: the same rows from any source."""
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
 from tensorlace._types import Array, Mask
-from tensorlace.sources import ArraySource, Chunk, RowSource
-from tensorlace.sources.pieces import LocalPieces, Pieces
+from tensorlace.sources.table import Chunk, Table
 
 __all__ = ["Hashes", "fold_numbers", "hashes", "largest_hash", "part_of", "sample_of"]
 
@@ -44,32 +45,30 @@ def largest_hash(size: int, n_rows: int) -> np.uint64:
     return np.uint64(min((size << 64) // n_rows, (1 << 64) - 1))
 
 
-def sample_of(table: RowSource | Pieces, size: int) -> Chunk:
+def sample_of(table: Table, size: int) -> Chunk:
     """About ``size`` rows, or all if there are not many more."""
-    if isinstance(table, ArraySource) and table.n_rows <= size:
-        return table.read(0, table.n_rows)
-    largest = largest_hash(size, table.n_rows)
+    if table.in_memory and table.n_rows <= size:
+        everything = table.whole(0)
+        if everything is not None:
+            return everything
+    return table.reduce(partial(_chosen, largest_hash(size, table.n_rows)), _below)
 
-    def choose(chunk: Chunk) -> Chunk:
-        chosen = hashes(chunk.first_row, chunk.n_rows) <= largest
-        weight = chunk.weight
-        if weight is not None:
-            chosen &= weight > 0.0
-            weight = weight[chosen]
-        return Chunk(chunk.X[chosen], chunk.y[chosen], weight, chunk.first_row)
 
-    def join(a: Chunk, b: Chunk) -> Chunk:
-        weight = None if a.weight is None or b.weight is None else np.append(a.weight, b.weight)
-        X, y = np.concatenate([a.X, b.X]), np.concatenate([a.y, b.y])
-        return Chunk(X, y, weight, a.first_row)
+def _chosen(largest: np.uint64, chunk: Chunk) -> Chunk:
+    """Rows whose hashes are at most ``largest`` and that have weight."""
+    chosen = hashes(chunk.first_row, chunk.n_rows) <= largest
+    weight = chunk.weight
+    if weight is not None:
+        chosen &= weight > 0.0
+        weight = weight[chosen]
+    return Chunk(chunk.X[chosen], chunk.y[chosen], weight, chunk.first_row)
 
-    if not isinstance(table, RowSource):
-        return table.reduce(choose, join)
-    pieces = LocalPieces(table)
-    try:
-        return pieces.reduce(choose, join)
-    finally:
-        pieces.close()
+
+def _below(a: Chunk, b: Chunk) -> Chunk:
+    """Rows of ``a``, then those of ``b``."""
+    weight = None if a.weight is None or b.weight is None else np.append(a.weight, b.weight)
+    X, y = np.concatenate([a.X, b.X]), np.concatenate([a.y, b.y])
+    return Chunk(X, y, weight, a.first_row)
 
 
 def part_of(rows: Mask, size: int) -> npt.NDArray[np.bool_]:

@@ -1,84 +1,50 @@
 """What every source of rows is: a table of which any row range can be asked for."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from tensorlace._types import Array, Mask
 from tensorlace.errors import InputError, SourceError
+from tensorlace.sources.reduction import ordered_map, tree_reduce
+from tensorlace.sources.table import PIECE_ROWS, Chunk, Table
 
 __all__ = [
-    "Chunk",
     "RawRows",
     "RowSource",
     "as_rows",
     "check_size",
     "check_values",
     "column_names",
+    "join",
 ]
+
+T = TypeVar("T")
 
 RawRows = tuple[Array, Array, Array | None]
 """``X`` (n, D), ``y`` (n,) and row weights (n,) or None, before their values are checked."""
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Consecutive rows of a table. The arrays may be views: read them, do not write to them.
-
-    Attributes
-    ----------
-    X : (n, D) array
-        Features, float64, C order.
-    y : (n,) array
-        Target.
-    weight : (n,) array or None
-        Row weights; a weight is a number of repetitions.
-    first_row : int
-        Where the chunk starts, counted from row 0 of the whole table.
-    """
-
-    X: Array
-    y: Array
-    weight: Array | None
-    first_row: int
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows in the chunk."""
-        return self.X.shape[0]
+COPIES = 3
+"""Times the numbers of a table that a fit in memory holds: as read, warped, and on the way."""
 
 
-class RowSource(ABC):
-    """Where rows live: any row range, by the same pure call.
+class RowSource(Table):
+    """A table that is read here: any row range, by the same pure call.
 
     A source can be pickled and sent to another process that sees the same files. It holds paths
     and metadata, never rows (except `ArraySource`, which is its rows).
 
     Attributes
     ----------
-    names : tuple of str
-        The D feature columns.
-    n_rows : int
-        Rows of the whole table.
-    target, weight : str or None
-        Names of the other columns, for messages; ``weight`` is None if rows have no weights.
     random_access : bool
         Whether a far-away ``read`` costs no more than a near one.
-    missing : bool
-        Whether a NaN in ``X`` is a missing value; otherwise it is refused.
     """
 
-    names: tuple[str, ...]
-    n_rows: int
-    target: str = "y"
-    weight: str | None = None
     random_access: ClassVar[bool] = True
-    missing: bool = False
 
     @final
     def read(self, start: int, stop: int) -> Chunk:
@@ -98,6 +64,28 @@ class RowSource(ABC):
         """All rows in order, ``size`` at a time (the last chunk may be shorter)."""
         check_size(size)
         return (self.read(start, start + size) for start in range(0, self.n_rows, size))
+
+    @final
+    def reduce(
+        self, work: Callable[[Chunk], T], merge: Callable[[T, T], T], *, threads: int = 1
+    ) -> T:
+        """One pass over the rows, at most a few pieces in memory."""
+        self.verify()
+        if not self.random_access:
+            return tree_reduce(ordered_map(work, self.chunks(PIECE_ROWS), threads), merge)
+
+        def read_and_work(start: int) -> T:
+            return work(self.read(start, start + PIECE_ROWS))
+
+        starts = range(0, self.n_rows, PIECE_ROWS)
+        return tree_reduce(ordered_map(read_and_work, starts, threads), merge)
+
+    @final
+    def whole(self, memory_budget: int) -> Chunk | None:
+        """All rows, if they are in memory or fit; those with weights are left where they are."""
+        n_bytes = 8 * COPIES * self.n_rows * (len(self.names) + 2)
+        fits = n_bytes <= memory_budget and self.weight is None  # a weight may be zero
+        return next(self.chunks(self.n_rows)) if fits or self.in_memory else None
 
     @abstractmethod
     def verify(self) -> None:
@@ -202,3 +190,15 @@ def _vector(name: str, values: Array, n_rows: int) -> Array:
     if values.shape not in ((n_rows,), (n_rows, 1)):
         raise InputError(f"{name} has shape {values.shape}, X has {n_rows} rows: ({n_rows},) fits")
     return values.reshape(n_rows)
+
+
+def join(parts: Sequence[RawRows], n_columns: int, weighted: bool) -> RawRows:
+    """Parts of a table below each other; no parts give a table without rows."""
+    if not parts:
+        return np.empty((0, n_columns)), np.empty(0), np.empty(0) if weighted else None
+    weights = [w for _, _, w in parts if w is not None]
+    return (
+        np.concatenate([X for X, _, _ in parts]),
+        np.concatenate([y for _, y, _ in parts]),
+        np.concatenate(weights) if weighted else None,
+    )

@@ -47,7 +47,7 @@ TIME_EXPONENTS = {
 
 
 def problem(N: int, D: int, I: int, R: int, seed: int) -> tuple[MemoryRows, CPD]:
-    """Random rows and a random network of a size."""
+    """Random rows and a network of a size."""
     rng = np.random.default_rng(seed)
     bases = [UnitPolynomial(I)] * D
     u, y = rng.standard_normal((D, N)), rng.standard_normal(N)
@@ -155,7 +155,8 @@ class Complexity(Experiment):
 
 
 def _posterior(rows: MemoryRows, network: CPD, curvature: Curvature) -> Posterior:
-    P = sum(network.cores[d].size for d in curvature.bayesian_cores(len(network.cores)))
+    cores = network.cores
+    P = sum(cores[d].size for d in curvature.bayesian_cores(len(cores)))
     found = curvature.evaluate(rows, network, None)
     return found.posterior(1.0, np.ones(P), Truncation())
 

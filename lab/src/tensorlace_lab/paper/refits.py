@@ -14,6 +14,7 @@ from tensorlace.laplace.posterior import Blocks, Root
 from tensorlace.laplace.precision import GammaVI
 from tensorlace.linalg.symmetric import eigen
 from tensorlace.machines.machine import KernelMachine
+from tensorlace.networks.cpd import jacobian, predict
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.linearisation import residual_curvature
 
@@ -79,7 +80,7 @@ class Refit:
         """
         (base,) = model.machines_
         curvature = curvature or base.fit.curvature
-        network, cores = base.fit.network, base.fit.cores
+        cores = base.fit.cores
         which = curvature.bayesian_cores(len(cores))
         groups = [(d,) for d in which] if isinstance(curvature, BlockDiagonal) else [tuple(which)]
         u, target = base.columns.variables(X), base.target(y)
@@ -88,16 +89,16 @@ class Refit:
         for a in range(0, len(y), step):
             phi = [c.phi(v[a : a + step]) for c, v in zip(base.columns.columns, u, strict=True)]
             for G, group in zip(grams, groups, strict=True):
-                J = network.jacobian(phi, group)
+                J = jacobian(cores, phi, group)
                 G += J @ J.T
-            rss += float(np.sum((target[a : a + step] - network.response(phi)) ** 2))
+            rss += float(np.sum((target[a : a + step] - predict(cores, phi)) ** 2))
         hessians = grams
         if isinstance(curvature, Diag):
             hessians = [np.diag(np.diagonal(G)) for G in grams]
         elif isinstance(curvature, Full):
             bases = [c.basis for c in base.columns.columns]
             with MemoryRows(u, target, None, bases, block_rows=512) as rows:
-                hessians = [grams[0] + residual_curvature(rows, network)]
+                hessians = [grams[0] + residual_curvature(rows, base.fit.network)]
         parts = tuple(map(Part.of, hessians, grams))
         return cls(base, curvature, len(y), rss, parts)
 

@@ -37,9 +37,9 @@ def problem(N: int, D: int, I: int, R: int, block: int) -> tuple[MemoryRows, CPD
     return MemoryRows(u, y, None, bases, block_rows=block, memory_budget=8 << 30), network
 
 
-def environment(around: Surroundings, block: Block, network: CPD) -> Array:
+def environment(surroundings: Surroundings, block: Block, network: CPD) -> Array:
     """Environment of the first core: all that is to its right."""
-    Z = around.around(block, 0, network.cores)[1]
+    Z = surroundings.around(block, 0, network.cores)[1]
     assert Z is not None
     return Z
 
@@ -74,11 +74,11 @@ def dense_gram(rows: Rows, Z: list[Array]) -> Array:
     return rows.reduce(kernel)[0]
 
 
-def dense_update(rows: Rows, network: CPD, around: Surroundings) -> Statistic:
+def dense_update(rows: Rows, network: CPD, surroundings: Surroundings) -> Statistic:
     """All of a core's least-squares problem, with the dense Gram matrix."""
 
     def kernel(block: Block) -> Statistic:
-        Z, phi = environment(around, block, network), block.phi(0)
+        Z, phi = environment(surroundings, block, network), block.phi(0)
         residual = block.y - np.einsum("rn,rn->n", Z, network.cores[0] @ phi)
         A = design(Z, phi)
         return A @ A.T, A @ residual
@@ -96,7 +96,7 @@ def measure(N: int, I: int, R: int) -> dict[str, float]:
     G, H = structured_gram(rows, Z, R), dense_gram(dense_rows, dense_Z)
     compiled_rows, _ = problem(N, 2, I, R, CompiledEngine().block_rows(R))
     fresh = network.surroundings(keep=False)
-    right = [environment(fresh, b, network) for b in compiled_rows.blocks]
+    right = [environment(fresh, block, network) for block in compiled_rows.blocks]
     seconds = best_of(
         15,
         partial(structured_gram, rows, Z, R),

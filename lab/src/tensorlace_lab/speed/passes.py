@@ -17,11 +17,8 @@ from tensorlace.columns.bases import Cosine
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import warm_start
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.settings import Settings
 from tensorlace.laplace.curvature import Last
-from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Fixed
-from tensorlace.laplace.prior_groups import one_group
 from tensorlace.networks.cpd import CPD
 from tensorlace.networks.gram import block_rows
 from tensorlace.rows.memory import Block, MemoryRows, Rows, Statistic
@@ -96,8 +93,12 @@ def run(
     solver: Solver, rows: Counted, parts: list[Counted], network: CPD, seconds: float
 ) -> list[tuple[float, float, float]]:
     """Seconds, passes (those over a part by its share) and objective after each step."""
-    settings = Settings(
-        network.rank, solver, Last(0), Truncation(), Fixed(BETA), Fixed(GAMMA), one_group
+    settings = Config(
+        network.rank,
+        solver=solver,
+        curvature=Last(0),
+        noise=Fixed(BETA),
+        prior=Fixed(GAMMA),
     )
     gamma = tuple(np.full(V.shape, GAMMA) for V in network.cores)
     for part in (rows, *parts):
@@ -119,7 +120,7 @@ def automatic(N: int, D: int, I: int, R: int) -> tuple[type[Solver], bool]:
     """What the estimator would choose: a solver, and whether it begins on a part."""
     model = TNKMRegressor(rank=R, n_basis=I, curvature="last")
     config = Config.of(model.get_params(), D)
-    solver = config.settings([I] * D, N, 1.0).solver
+    solver = config.for_table([I] * D, N, 1.0).solver
     return type(solver), bool(config.stages(N, D * I * R, D))
 
 

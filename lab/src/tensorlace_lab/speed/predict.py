@@ -40,9 +40,9 @@ def table(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def moved(machine: KernelMachine, deviation: Array) -> Network:
-    """A draw from the posterior of the last core."""
-    last = machine.fit.cores[-1]
-    return machine.fit.network.with_core(D - 1, last + deviation.reshape(last.shape))
+    """Network of a draw from the posterior of the last core."""
+    network, d = machine.fit.network, len(machine.fit.cores) - 1
+    return network.with_core(d, network.cores[d] + deviation.reshape(network.cores[d].shape))
 
 
 def measured(

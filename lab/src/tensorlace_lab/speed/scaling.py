@@ -23,7 +23,6 @@ from tensorlace.rows.memory import MemoryRows, Rows
 from tensorlace.rows.streamed import StreamedRows
 from tensorlace.solvers.als import sweep
 from tensorlace.sources import NpySource
-from tensorlace.sources.pieces import LocalPieces
 from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
 from tensorlace_lab.measuring.processes import isolated
 from tensorlace_lab.measuring.runner import Experiment, Options
@@ -86,12 +85,14 @@ def sweep_seconds(
     )
     target = Standardise.fit(source.read(0, min(N, 1 << 16)).y)
     bases = [column.basis for column in columns.columns]
-    network = CPD.initialise([b.constant() for b in bases], R, np.random.default_rng(SEED))
+    constants = [basis.constant() for basis in bases]
+    network = CPD.initialise(constants, R, np.random.default_rng(SEED))
     gamma = tuple(np.full(V.shape, GAMMA) for V in network.cores)
-    pieces = LocalPieces(source, THREADS)
     block = block_rows(R)
     if where == STREAMED:
-        rows: Rows = StreamedRows(pieces, columns, target, float(N), block_rows=block)
+        rows: Rows = StreamedRows(
+            source, columns, target, float(N), block_rows=block, threads=THREADS
+        )
     else:
         chunk = source.read(0, N)
         u, y = columns.variables(chunk.X), target(chunk.y)
@@ -104,7 +105,6 @@ def sweep_seconds(
             start = perf_counter()
             sweep(rows, network, BETA, gamma)
             seconds.append(perf_counter() - start)
-    pieces.close()
     return {"sweep_s": min(seconds)}
 
 

@@ -8,12 +8,13 @@ import numpy as np
 import typer
 
 from tensorlace.cli.commands.fit import look_at, parse_rank, train
-from tensorlace.cli.files import find_column, read, take_target
+from tensorlace.cli.files import find_column, take_target
 from tensorlace.cli.options import Data, Json, Seed
 from tensorlace.cli.output import bar, count, note, number, print_json, say, table
 from tensorlace.cli.rivals import numbers, rivals
 from tensorlace.cli.scores import score
 from tensorlace.errors import InputError
+from tensorlace.sources.files import read_frame
 
 __all__ = ["compare", "judge"]
 
@@ -46,7 +47,7 @@ def compare(
 
     tensorlace compare houses.csv -t price --splits 10 --time-budget 5 --json
     """
-    frame, y, without = take_target(read(data), target)
+    frame, y, without = take_target(read_frame(data), target)
     leave = {target, *(find_column(frame, name, "--drop") for name in drop or [])}
     X = frame[[name for name in frame.columns if name not in leave]]
     size = max(1, round(test_share * len(y)))

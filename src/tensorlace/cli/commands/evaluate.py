@@ -4,12 +4,13 @@ from typing import Annotated
 
 import typer
 
-from tensorlace.cli.files import as_text, features, numbered, read, take_target
+from tensorlace.cli.files import as_text, features, numbered, take_target
 from tensorlace.cli.options import Data, Json, Level, Model
 from tensorlace.cli.output import count, note, print_json, say, table
 from tensorlace.cli.scores import score, score_rows, verdict
 from tensorlace.errors import InputError
 from tensorlace.model_file.files import describe, load
+from tensorlace.sources.files import read_frame
 
 __all__ = ["evaluate"]
 
@@ -36,7 +37,7 @@ def evaluate(
     name = target or describe(model)["notes"].get("target")
     if not isinstance(name, str):
         raise InputError(f"{model} does not say which column is the target: give --target")
-    frame, y, without = take_target(read(data, text=as_text(fitted)), name)
+    frame, y, without = take_target(read_frame(data, text=as_text(fitted)), name)
     X = features(fitted, frame)
     with numbered(X.index):
         scores = score(y, machine.predict_dist(X), coverage)

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from tensorlace.cli.cells import check_numbers, odd_one
-from tensorlace.cli.files import find_column, numbered, read, take_target
+from tensorlace.cli.files import find_column, numbered, take_target
 from tensorlace.cli.kinds import parse_kinds
 from tensorlace.cli.options import Data, Json, Seed
 from tensorlace.cli.output import bar, count, note, number, print_json, say, table
@@ -16,6 +16,7 @@ from tensorlace.cli.scores import score, score_rows, verdict
 from tensorlace.errors import InputError
 from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.model_file.files import save
+from tensorlace.sources.files import read_frame
 
 __all__ = ["fit", "look_at", "parse_rank", "train"]
 
@@ -64,7 +65,7 @@ def fit(
     tensorlace fit rides.parquet -t count --columns hour=periodic:24 --drop id --time-budget 60
     """
     kinds, kept = parse_kinds(columns or []), _notes(notes or [])
-    frame, y, without = take_target(read(data, text=_text_columns(kinds)), target)
+    frame, y, without = take_target(read_frame(data, text=_text_columns(kinds)), target)
     weights = None
     if weight is not None:
         name = find_column(frame, weight, "weight")

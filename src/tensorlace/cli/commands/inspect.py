@@ -7,7 +7,7 @@ from tensorlace.cli.options import Json, Model
 from tensorlace.cli.output import count, number, print_json, say, table
 from tensorlace.columns.encoding import LevelCodes
 from tensorlace.machines.ensemble import Ensemble
-from tensorlace.machines.fitted_model import fitted_model
+from tensorlace.machines.fitted_model import holder
 from tensorlace.model_file.files import describe, load
 
 __all__ = ["inspect"]
@@ -20,7 +20,7 @@ def inspect(model: Model, json: Json = False) -> None:
 
     tensorlace inspect houses.tlace
     """
-    fitted, facts = fitted_model(load(model)), describe(model)
+    fitted, facts = holder(load(model)).fitted_model(), describe(model)
     record = fitted.record
     about, notes = facts["about"], facts["notes"]
     columns: list[dict[str, Any]] = [
@@ -98,13 +98,13 @@ def _levels(code: Any) -> int | None:
 
 def _members(ensemble: Ensemble) -> Iterator[dict[str, Any]]:
     for machine, share in zip(ensemble.machines, ensemble.weights, strict=True):
-        cores = machine.fit.cores
+        network = machine.fit.network
         yield {
             "weight": float(share),
-            "rank": len(cores[0]),
+            "rank": network.rank,
             "n_basis": list(machine.columns.sizes),
-            "weights": sum(V.size for V in cores),
+            "weights": network.n_weights,
             "posterior": type(machine.fit.posterior).__name__,
-            "additive": len(cores) > len(machine.columns.columns),
+            "additive": network.additive,
             "rotated": machine.columns.rotation is not None,
         }

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from tensorlace.cli.files import as_text, features, numbered, read, write
+from tensorlace.cli.files import as_text, features, numbered, write
 from tensorlace.cli.options import Data, Json, Level, Model
 from tensorlace.cli.output import count, note, print_json
 from tensorlace.model_file.files import load
+from tensorlace.sources.files import read_frame
 
 __all__ = ["free_names", "predict"]
 
@@ -38,7 +39,7 @@ def predict(
     """
     machine = load(model)
     fitted = machine.fitted_model()
-    X = features(fitted, read(data, text=as_text(fitted)))
+    X = features(fitted, read_frame(data, text=as_text(fitted)))
     with numbered(X.index):
         dist = machine.predict_dist(X)
     lower, upper = fitted.interval(dist, coverage)
@@ -51,7 +52,7 @@ def predict(
             {"coverage": coverage, "rows": len(X), "extrapolated": beyond, "predictions": rows}
         )
         return
-    out = read(data, as_written=True)
+    out = read_frame(data, as_written=True)
     free = free_names(names, list(out.columns))
     for name, column in zip(free, values, strict=True):
         out[name] = column

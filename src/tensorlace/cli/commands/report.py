@@ -5,12 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tensorlace.cli.files import as_text, features, read, take_target
+from tensorlace.cli.files import as_text, features, take_target
 from tensorlace.cli.options import Data, Model
 from tensorlace.cli.output import count, note, number, say, steps
 from tensorlace.errors import SourceError
-from tensorlace.machines.fitted_model import fitted_model
+from tensorlace.machines.fitted_model import holder
 from tensorlace.model_file.files import describe, load
+from tensorlace.sources.files import read_frame
 
 __all__ = ["report"]
 
@@ -42,10 +43,10 @@ def report(
     """
     from tensorlace.report import write_report  # takes long to import
 
-    fitted, facts = fitted_model(load(model)), describe(model)
+    fitted, facts = holder(load(model)).fitted_model(), describe(model)
     notes: dict[str, Any] = dict(facts["notes"])
     name = target or notes.pop("target", None)
-    frame, y, without = read(data, text=as_text(fitted)), None, 0
+    frame, y, without = read_frame(data, text=as_text(fitted)), None, 0
     if target is not None or (isinstance(name, str) and name in frame.columns):
         frame, y, without = take_target(frame, str(name))
     path = output or model.with_suffix(".html")

@@ -4,14 +4,16 @@ import csv
 import io
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.errors import SourceError
-from tensorlace.sources.csv_index import index_csv
-from tensorlace.sources.files import (
+from tensorlace.sources.files.csv_index import index_csv
+from tensorlace.sources.files.frames import csv_frame
+from tensorlace.sources.files.paths import (
     File,
     Paths,
     feature_names,
@@ -20,7 +22,7 @@ from tensorlace.sources.files import (
     first_line,
     pyarrow_module,
 )
-from tensorlace.sources.segments import SegmentedSource
+from tensorlace.sources.files.segments import SegmentedSource
 from tensorlace.sources.source import RawRows
 
 __all__ = ["CSV_EXTENSIONS", "CsvSource"]
@@ -67,6 +69,11 @@ class CsvSource(SegmentedSource):
         self._index(files, [index.rows for index in self._indices])
         for n in range(len(files)):
             self._check_first_row(n)
+
+    @staticmethod
+    def frame(path: Path, *, as_written: bool, text: Sequence[str]) -> Any:
+        """A whole file as a data frame; commas, semicolons or tabulators separate its fields."""
+        return csv_frame(path, as_written=as_written, text=text)
 
     def _wanted(self) -> list[str]:
         return [*self.names, self.target, *([] if self.weight is None else [self.weight])]

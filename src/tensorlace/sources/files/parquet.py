@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy.typing as npt
 
 from tensorlace._types import Array
 from tensorlace.errors import SourceError
-from tensorlace.sources.files import (
+from tensorlace.sources.files.frames import parquet_frame
+from tensorlace.sources.files.paths import (
     File,
     Paths,
     feature_names,
@@ -18,13 +20,15 @@ from tensorlace.sources.files import (
     first_line,
     pyarrow_module,
 )
-from tensorlace.sources.segments import SegmentedSource
+from tensorlace.sources.files.segments import SegmentedSource
 from tensorlace.sources.source import RawRows
 
 __all__ = ["PARQUET_EXTENSIONS", "ParquetSource"]
 
 PARQUET_EXTENSIONS = (".parquet", ".pq")
-PANDAS_INDEX = "__index_level_"  # a data frame's row numbers are no feature
+
+PANDAS_INDEX = "__index_level_"
+"""How the columns begin in which pandas keeps the row labels of a frame; they are no features."""
 
 
 @final
@@ -67,6 +71,11 @@ class ParquetSource(SegmentedSource):
                 _check_numeric(file.path, name, schema.field(name).type)
             rows.append([metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)])
         self._index(files, rows)
+
+    @staticmethod
+    def frame(path: Path, *, as_written: bool, text: Sequence[str]) -> Any:
+        """A whole file as a data frame; its columns have types of their own."""
+        return parquet_frame(path)
 
     def _wanted(self) -> list[str]:
         return [*self.names, self.target, *([] if self.weight is None else [self.weight])]

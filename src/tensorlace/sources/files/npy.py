@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tensorlace._types import Array
 from tensorlace.errors import SourceError
-from tensorlace.sources.files import File, PathLike, first_line
+from tensorlace.sources.files.paths import File, PathLike, first_line
 from tensorlace.sources.source import RawRows, RowSource, column_names
 
 __all__ = ["NpySource"]

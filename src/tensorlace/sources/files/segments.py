@@ -6,18 +6,18 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from threading import Lock
 from typing import Any, final
 
-import numpy as np
-
 from tensorlace.errors import SourceError
-from tensorlace.sources.files import File
-from tensorlace.sources.source import RawRows, RowSource
+from tensorlace.sources.files.paths import File, Paths
+from tensorlace.sources.source import RawRows, RowSource, join
 
-__all__ = ["SegmentedSource", "join"]
+__all__ = ["SegmentedSource"]
 
 CACHE_BYTES = 32 << 20
+"""Memory for the segments last decoded, per source."""
 
 
 @final
@@ -62,6 +62,30 @@ class SegmentedSource(RowSource):
     of the segments of each; they say how a segment is decoded. ``_scratch`` is for what they want
     to remember about a file but not to send to other processes.
     """
+
+    @abstractmethod
+    def __init__(
+        self,
+        paths: Paths,
+        target: str,
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+    ) -> None:
+        """Open files by the names of their columns."""
+
+    @staticmethod
+    @abstractmethod
+    def frame(path: Path, *, as_written: bool, text: Sequence[str]) -> Any:
+        """A whole file as a data frame, with columns of any kind.
+
+        Parameters
+        ----------
+        path : Path
+        as_written : bool
+            Leave cells the text they are, where they are text.
+        text : sequence of str
+            Columns that are text also if they look like numbers.
+        """
 
     @final
     def _index(self, files: Sequence[File], rows: Sequence[Sequence[int]]) -> None:
@@ -143,15 +167,3 @@ class SegmentedSource(RowSource):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Start with nothing decoded."""
         self.__dict__.update(state, _recent=_Recent(CACHE_BYTES), _scratch={})
-
-
-def join(parts: Sequence[RawRows], n_columns: int, weighted: bool) -> RawRows:
-    """Parts of a table below each other; no parts give a table without rows."""
-    if not parts:
-        return np.empty((0, n_columns)), np.empty(0), np.empty(0) if weighted else None
-    weights = [w for _, _, w in parts if w is not None]
-    return (
-        np.concatenate([X for X, _, _ in parts]),
-        np.concatenate([y for _, y, _ in parts]),
-        np.concatenate(weights) if weighted else None,
-    )
