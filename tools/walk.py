@@ -187,7 +187,7 @@ def room(module: str) -> str:
 def layers(pyproject: Path) -> list[list[str]]:
     """Rooms from the lowest to the highest, those of one height together."""
     contracts = tomllib.loads(pyproject.read_text())["tool"]["importlinter"]["contracts"]
-    (order,) = (c["layers"] for c in contracts if c["type"] == "layers")
+    (order,) = (c["layers"] for c in contracts if "tensorlace" in c.get("containers", ()))
     return [[name.strip() for name in line.split("|")] for line in reversed(order)]
 
 

@@ -2,8 +2,28 @@
 
 import pytest
 
-from tensorlace_lab.measuring.cells import size_name
-from tensorlace_lab.speed import first_fit, scaling
+from tensorlace_lab.experiments import experiment_named
+from tensorlace_lab.measuring.cells import Records, size_name
+from tensorlace_lab.measuring.runner import Options, run
+from tensorlace_lab.speed import first_fit, passes, scaling
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+@pytest.mark.parametrize("name", ["gram", "predict", "scaling", "passes"])
+def test_a_taste(name, tmp_path, monkeypatch):
+    """Those that need no other library, at their smallest size."""
+    monkeypatch.setattr(passes, "SIZES", {size_name(N=300, D=8, I=3, R=2): 0.5})
+    experiment, records, told = experiment_named(name), Records(tmp_path), []
+    cells = experiment.asked(Options(quick=True))[:2]
+    assert run(experiment, cells, records, tell=told.append) == 0, told
+    assert len(records) == len(cells)
+    for record in records:
+        assert {"machine", "cores", "date", "versions", "command"} <= set(record)
+    assert "|" in experiment.markdown(list(records))
+    told.clear()
+    assert run(experiment, cells, records, tell=told.append) == 0
+    assert told == [f"[{name}] {len(cells)} of {len(cells)} cells were there"]
 
 
 def test_exponents_are_slopes():

@@ -14,9 +14,13 @@ from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from tensorlace import baselines, metrics
+from tensorlace import Normal, baselines, metrics
+from tensorlace.errors import InputError
 from tensorlace_lab import systems
+from tensorlace_lab.measuring.data import standardised
+from tensorlace_lab.measuring.scores import compared, scored
 from tensorlace_lab.systems import PAPER, PEERS, SYSTEMS
+from tensorlace_lab.systems.regressor import System
 from tests.helpers.data import requires_data, uci
 
 # of the libraries that the peers are from
@@ -173,6 +177,35 @@ def test_registry():
         SYSTEMS["GP"]
     with pytest.raises(AttributeError, match="Transformer"):
         _ = systems.Transformer
+
+
+def test_a_system_of_ones_own_is_registered_in_one_line(monkeypatch):
+    class Mean(System):
+        """The mean of the training rows, and their deviation."""
+
+        def __init__(self, random_state=None):
+            self.random_state = random_state
+
+        def fit(self, X, y):
+            X, y = self._checked(X, y)
+            self.moments_ = y.mean(), y.std()
+            return self
+
+        def predict_dist(self, X):
+            mean, std = self.moments_
+            return Normal(np.full(len(self._rows(X)), mean), 0.0, std)
+
+    monkeypatch.setattr(SYSTEMS, "_others", {})
+    SYSTEMS.register("mean", Mean)
+    assert SYSTEMS["mean"] is Mean
+    assert list(SYSTEMS)[-1] == "mean"
+    assert len(SYSTEMS) == len(PAPER) + len(PEERS) + 1
+    with pytest.raises(InputError, match="there is a system 'FVI' already"):
+        SYSTEMS.register("FVI", Mean)
+    X, y = sine(50, 0)
+    split = standardised(X[:40], X[40:], y[:40], y[40:])
+    found = scored(compared("mean"), split, 1)["metrics"]
+    assert found["rmse"] == pytest.approx(np.sqrt(np.mean(split.y_test**2)))
 
 
 def test_old_names_are_those_of_the_laboratory():

@@ -12,7 +12,6 @@ from tensorlace.compact.compaction import compact, deviation, n_bytes
 from tensorlace.compact.knots import turning_points
 from tensorlace.compact.posterior_directions import Directions, exponents_of, rounded, widths_of
 from tensorlace.errors import InputError
-from tensorlace.networks.cpd import jacobian
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(-1, 1, (150, 3))
@@ -57,7 +56,7 @@ def test_no_variance_falls_and_none_exceeds_the_prior(curvature, size):
     exact, directions = machine.fit.posterior, Directions.of(machine, X)
     fine = replace(directions, widths=np.full_like(directions.widths, 3))
     phi = machine._features(machine.columns.variables(np.concatenate([X[:40], FAR])))
-    G = jacobian(machine.fit.cores, phi, machine.fit.bayesian_cores)
+    G = machine.fit.network.jacobian(phi, machine.fit.bayesian_cores)
     gamma = np.concatenate([machine.fit.gamma[d].ravel() for d in machine.fit.bayesian_cores])
     n = len(directions.gains)
     order = np.argsort(-directions.gains)

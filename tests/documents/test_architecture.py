@@ -123,16 +123,12 @@ def private_reads(path):
 DOCUMENTED = {"os._exit"}
 """Functions of other libraries whose documented name begins with an underscore."""
 
-NOT_YET = {"export/bases.py", "report/embed.py", "rows/memory.py"}
-"""Modules that still read private names."""
-
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_no_module_reads_what_is_private_elsewhere(path):
-    found = [*private_reads(path)]
-    assert bool(found) == (str(path.relative_to(SOURCE)) in NOT_YET), found
+    assert [*private_reads(path)] == []
 
 
 def test_private_reads_are_found(tmp_path):

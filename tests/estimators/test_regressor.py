@@ -23,8 +23,8 @@ from tensorlace import CurvatureWarning, Mixture, Normal, TNKMRegressor
 from tensorlace.fitting import config
 from tensorlace.fitting import fit_network as inference
 from tensorlace.machines import machine as machines
+from tensorlace.networks import column_network
 from tensorlace.networks import cpd as networks
-from tensorlace.networks.cpd import jacobian
 
 FITTING = import_module("tensorlace.fitting.fit_machines")  # its function has the same name
 NOISE = 0.1
@@ -435,7 +435,7 @@ def test_draws_are_joint(fitted):
     (machine,) = fitted.machines_
     u = machine.columns.variables(rows)
     phi = [c.basis.phi(x) for c, x in zip(machine.columns.columns, u, strict=True)]
-    G = jacobian(machine.fit.cores, phi)
+    G = machine.fit.network.jacobian(phi)
     covariance = G.T @ machine.fit.posterior.solve(G) + np.eye(6) / machine.fit.beta
     covariance *= machine.target.scale**2
     variance = np.diagonal(covariance)
@@ -467,8 +467,8 @@ def test_mean_builds_no_jacobian(fitted, members, monkeypatch):
         return lambda *args, **kwargs: calls.append(name) or function(*args, **kwargs)
 
     for module, name in [
-        (machines, "jacobian"),
-        (networks, "design"),
+        (networks.CPD, "jacobian"),
+        (column_network, "design"),
         (networks, "environments"),
     ]:
         monkeypatch.setattr(module, name, counted(name, getattr(module, name)))

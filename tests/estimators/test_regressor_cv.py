@@ -274,7 +274,7 @@ def test_a_score_that_is_none_is_never_the_best():
 def test_cutting_again_is_cutting_at_once(curvature, relative):
     p = problem(2, D=3, R=2, N=60)
     with p.rows() as rows:
-        stat = curvature.evaluate(rows, p.cores, None)
+        stat = curvature.evaluate(rows, p.network, None)
     size = sum(p.cores[d].size for d in curvature.bayesian_cores(len(p.cores)))
     gamma = np.full(size, 0.3)
     first = stat.posterior(p.beta, gamma, Truncation(0.0, relative))

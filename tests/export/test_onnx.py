@@ -2,6 +2,8 @@
 
 import json
 import sys
+from dataclasses import dataclass, replace
+from typing import ClassVar, final
 
 import numpy as np
 import onnx
@@ -25,8 +27,11 @@ from tensorlace.columns.bases import Subset
 from tensorlace.estimators.regressor_cv import TNKMRegressorCV
 from tensorlace.export import onnx_inputs, save_onnx, to_onnx, translation
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Root
+from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.machines.noise import Noise
 from tensorlace.portable import Builder, Input
+from tensorlace.predictive.distributions import Normal
+from tensorlace.report.embed import embed
 from tests.helpers.models import with_ensemble
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -445,6 +450,45 @@ def test_refused(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(InputError, match=r"pip install 'tensorlace\[onnx\]'"):
         to_onnx(model)
+
+
+@final
+@dataclass(frozen=True)
+class Poisson(Likelihood):
+    """Counts, whose predictive is not normal."""
+
+    squared: ClassVar[bool] = False
+    standardises: ClassVar[bool] = False
+
+    def check(self, y):
+        pass
+
+    def deviance(self, y, f):
+        return 2.0 * (np.exp(f) - y * f)
+
+    def log_saturated(self, y):
+        return np.zeros_like(y)
+
+    def slope(self, y, f):
+        return y - np.exp(f)
+
+    def curvature(self, y, f):
+        return np.exp(f)
+
+    def predictive(self, mean, std, noise_std):
+        return Normal(np.exp(mean), std, np.exp(0.5 * mean))
+
+    def sample(self, f, noise_std, rng):
+        return rng.poisson(np.exp(f)).astype(float)
+
+
+def test_likelihoods_whose_predictive_is_not_normal():
+    model = TNKMRegressor(rank=1, random_state=0, max_sweeps=5).fit(*table())
+    (machine,) = model.machines_
+    machine = replace(machine, fit=replace(machine.fit, likelihood=Poisson()))
+    for export in (to_onnx, embed):
+        with pytest.raises(InputError, match="likelihood Poisson are not normal"):
+            export(with_ensemble(model, machines=(machine,)))
 
 
 def test_categories_that_a_graph_cannot_tell_apart():

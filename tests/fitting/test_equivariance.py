@@ -12,7 +12,7 @@ from tensorlace.laplace.curvature import GGN
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Fixed
 from tensorlace.laplace.prior_groups import one_group
-from tensorlace.networks.cpd import initialise, predict
+from tensorlace.networks.cpd import CPD, initialise, predict
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.gauss_newton import GaussNewton
 
@@ -201,8 +201,8 @@ def test_order_of_the_rank_terms():
     rows = MemoryRows(u, y, None, bases, block_rows=64)
     start = initialise([basis.constant() for basis in bases], 3, rng)
     order = [2, 0, 1]
-    a = infer(rows, settings, Start(start))
-    b = infer(rows, settings, Start(tuple(V[order] for V in start)))
+    a = infer(rows, settings, Start(CPD(start)))
+    b = infer(rows, settings, Start(CPD(tuple(V[order] for V in start))))
     assert a.gradient < 1e-12
     assert b.gradient < 1e-12
     phi = [basis.phi(x) for basis, x in zip(bases, u, strict=True)]

@@ -1,7 +1,7 @@
 """Slow, plain answers to hold the library against: dense tensors, complex steps, loops.
 
-Nothing here uses the library's own networks. The response is a dense weight tensor times a dense
-Kronecker product of features, and it is a polynomial in the weights, so the complex step
+Nothing here computes with the library's own networks. The response is a dense weight tensor times a
+dense Kronecker product of features, and it is a polynomial in the weights, so the complex step
 ``Im f(v + ih) / h`` is its derivative to the last bit, whatever ``h``.
 """
 
@@ -24,6 +24,9 @@ from tensorlace.columns.bases import (
     UnitPolynomial,
 )
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
+from tensorlace.networks.additive import Additive
+from tensorlace.networks.cpd import CPD
+from tensorlace.networks.sum import Sum
 from tensorlace.rows.memory import MemoryRows
 
 STEP = 1e-100
@@ -49,9 +52,9 @@ class Problem:
     u: np.ndarray  # (D, N)
     y: np.ndarray  # (N,)
     weight: np.ndarray | None  # (N,)
-    cores: tuple  # D arrays (R, I_d)
+    cores: tuple  # D arrays (R, I_d), perhaps (1, Σ I_d) of a sum of one-column functions
     beta: float
-    gamma: tuple  # D arrays (R, I_d)
+    gamma: tuple  # as the cores
 
     @property
     def phi(self):
@@ -68,6 +71,16 @@ class Problem:
     @property
     def g(self):
         return vec(self.gamma)
+
+    @property
+    def network(self):
+        """What is under test: the library's network of the same cores."""
+        D = len(self.bases)
+        products = CPD(self.cores[:D])
+        if len(self.cores) == D:
+            return products
+        (functions,) = self.cores[D:]
+        return Sum((products, Additive(functions, tuple(b.n for b in self.bases))))
 
     def rows(self, **options):
         return MemoryRows(self.u, self.y, self.weight, self.bases, **{"block_rows": 16, **options})

@@ -10,6 +10,7 @@ from tensorlace.columns.bases import Chebyshev, Cosine, Fourier, Legendre
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last, _Joint
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.posterior import LowRank, Root
+from tensorlace.networks.cpd import CPD
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.gauss_newton import GaussNewton
 from tensorlace.solvers.linearisation import Linearisation, residual_curvature
@@ -25,17 +26,17 @@ def at_map(p):
     """The problem at its MAP, where the full Hessian is positive."""
     solver = GaussNewton()
     with p.rows() as rows:
-        state = solver.start(rows, p.cores)
+        state = solver.start(rows, p.network)
         for _ in range(200):
             state, info = solver.step(rows, state, p.beta, p.gamma)
             if info.gradient < 1e-13 or info.stalled:
                 break
-    return p.at(state.cores)
+    return p.at(state.network.cores)
 
 
 def evaluate(p, curvature, **options):
     with p.rows(**options) as rows:
-        return curvature.evaluate(rows, p.cores, None)
+        return curvature.evaluate(rows, p.network, None)
 
 
 def posterior(p, curvature, truncation=KEEP_ALL):
@@ -66,7 +67,7 @@ def test_full_is_ggn_where_nothing_is_left_over(N):
     p = problem(1, D=3, R=2, N=N, weighted=True)
     p = replace(p, y=oracles.response(p.cores, p.phi))
     with p.rows() as rows:
-        assert np.max(np.abs(residual_curvature(rows, p.cores))) < 1e-13
+        assert np.max(np.abs(residual_curvature(rows, p.network))) < 1e-13
     G = gradients(p, Full())
     full, ggn = posterior(p, Full()), posterior(p, GGN())
     assert full.n_dropped == 0
@@ -265,13 +266,13 @@ def test_no_structure_allocates_more_than_it_stores(curvature, numbers):
     rng = np.random.default_rng(0)
     bases = (Chebyshev(n),) * D
     u, y = oracles.variables(bases, 32, rng), rng.standard_normal(32)
-    cores = tuple(0.1 * rng.standard_normal((R, n)) for _ in range(D))
+    network = CPD(tuple(0.1 * rng.standard_normal((R, n)) for _ in range(D)))
     gamma = np.ones(P // D if curvature == Last(-1) else P)
     for b in bases:
         b.closure()  # remembered for ever, so not counted
     with MemoryRows(u, y, None, bases, block_rows=8, memory_budget=0) as rows:
         tracemalloc.start()
-        stat = curvature.evaluate(rows, cores, None)
+        stat = curvature.evaluate(rows, network, None)
         q = stat.posterior(2.0, gamma, KEEP_ALL)
         q.variances(), q.sample(rng, 1), stat.expected_rss(q)
         _, peak = tracemalloc.get_traced_memory()

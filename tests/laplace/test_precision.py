@@ -22,12 +22,14 @@ from tensorlace.laplace.prior_groups import (
     per_order,
     per_rank_term,
 )
+from tensorlace.networks.cpd import CPD
 from tensorlace.solvers.als import ALS
 from tensorlace.solvers.gauss_newton import GaussNewton
 from tests.helpers import oracles
 from tests.helpers.oracles import problem
 
 SIZES, RANK = (3, 1, 4), 2
+NETWORK = CPD(tuple(np.ones((RANK, n)) for n in SIZES))
 KEYS = {
     one_group: lambda d, r, i: 0,
     per_column: lambda d, r, i: d,
@@ -57,7 +59,7 @@ def settings(solver, curvature, noise, prior, groups=one_group, rank=1, max_step
 
 def fit(p, *args, **options):
     with p.rows() as rows:
-        return infer(rows, settings(*args, **options), Start(p.cores))
+        return infer(rows, settings(*args, **options), Start(p.network))
 
 
 # --- groups ---
@@ -65,7 +67,7 @@ def fit(p, *args, **options):
 
 @EVERY_GROUPING
 def test_groups_are_what_loops_find(grouping):
-    groups = grouping(SIZES, RANK)
+    groups = grouping(NETWORK)
     keys = [
         KEYS[grouping](d, r, i) for d, n in enumerate(SIZES) for r in range(RANK) for i in range(n)
     ]
@@ -83,7 +85,7 @@ def test_groups_are_what_loops_find(grouping):
 
 @EVERY_GROUPING
 def test_totals_are_sums_over_groups(grouping):
-    groups = grouping(SIZES, RANK)
+    groups = grouping(NETWORK)
     values = np.random.default_rng(0).standard_normal(len(groups.index))
     expected = [values[groups.index == g].sum() for g in range(len(groups.count))]
     np.testing.assert_allclose(groups.total(values), expected, rtol=1e-14)
@@ -92,7 +94,7 @@ def test_totals_are_sums_over_groups(grouping):
 
 @EVERY_GROUPING
 def test_pinning_moves_only_a_factor_per_column(grouping):
-    groups = grouping(SIZES, RANK)
+    groups = grouping(NETWORK)
     gamma = np.random.default_rng(1).lognormal(0.0, 3.0, len(groups.count))
     pinned = groups.pinned(gamma)
     if groups.column is None:
@@ -306,7 +308,7 @@ def test_last_takes_the_core_of_highest_evidence():
 def test_every_grouping_can_be_learnt(grouping, curvature):
     p = problem(4, bases=(Cosine(4), Chebyshev(3), Polynomial(3)), R=2, N=80)
     fitted = fit(p, GaussNewton(), curvature, Evidence(), Evidence(), grouping, 2, max_steps=100)
-    groups = grouping((4, 3, 3), 2)
+    groups = grouping(p.network)
     gamma = oracles.vec(fitted.gamma)
     assert all(len(set(gamma[groups.index == g])) == 1 for g in range(len(groups.count)))
     assert np.all((gamma > 0) & np.isfinite(gamma))

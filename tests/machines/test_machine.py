@@ -20,6 +20,7 @@ from tensorlace.linalg.blas_threads import one_blas_thread
 from tensorlace.machines import core_variance as variances
 from tensorlace.machines import machine as machines
 from tensorlace.machines.machine import KernelMachine
+from tensorlace.networks import column_network
 from tensorlace.networks import cpd as networks
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import ALS
@@ -53,7 +54,7 @@ class Trained:
             tol=1e-14,
         )
         with MemoryRows(p.u, target(y), p.weight, bases, block_rows=16) as rows:
-            fit = infer(rows, settings, Start(p.cores))
+            fit = infer(rows, settings, Start(p.network))
         columns = [
             Column(Identity.fit(x), b, f"x{d}")
             for d, (x, b) in enumerate(zip(p.u, bases, strict=True))
@@ -221,8 +222,7 @@ def test_the_mean_builds_no_jacobian(monkeypatch):
         raise AssertionError("a Jacobian was asked for")
 
     for module, name in [
-        (machines, "jacobian"),
-        (networks, "jacobian"),
+        (column_network, "design"),
         (networks, "design"),
         (networks, "environments"),
     ]:

@@ -17,6 +17,9 @@ from tensorlace.laplace.precision import Fixed
 from tensorlace.laplace.prior_groups import one_group
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.unseen_values import prior_variances
+from tensorlace.networks.additive import Additive
+from tensorlace.networks.cpd import CPD
+from tensorlace.networks.sum import Sum
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.gauss_newton import GaussNewton
 from tests.helpers import oracles
@@ -75,7 +78,7 @@ class Trained:
             tol=1e-13,
         )
         with MemoryRows(u, target(y), None, bases, block_rows=16) as rows:
-            fit = infer(rows, settings, Start(tuple(start)))
+            fit = infer(rows, settings, Start(CPD(tuple(start))))
         columns = tuple(
             Column(Codes(np.arange(float(LEVELS))), b, f"x{d}")
             if isinstance(b, Levels | Indicator)
@@ -191,12 +194,14 @@ def test_other_rows_do_not_see_it(linearized):
 
 def test_prior_variances():
     gamma = (np.array([[9.0, 2.0, 4.0], [9.0, 1.0, 1.0]]), np.array([[5.0], [2.0]]))
-    found = prior_variances(gamma, (3, 1))
+    products = CPD(tuple(np.ones(g.shape) for g in gamma))
+    found = prior_variances(products, gamma)
     assert [v.tolist() for v in found] == [[0.375, 1.0], [0.2, 0.5]]
     additive = np.array([[7.0, 4.0, 4.0, 10.0]])  # one more term, of all columns
-    found = prior_variances((*gamma, additive), (3, 1))
+    found = prior_variances(Sum((products, Additive.zero((3, 1)))), (*gamma, additive))
     assert [v.tolist() for v in found] == [[0.375, 1.0, 0.25], [0.2, 0.5, 0.1]]
-    assert prior_variances((np.zeros((1, 3)),), (3,))[0].tolist() == [1e10]
+    flat = np.zeros((1, 3))
+    assert prior_variances(CPD((flat,)), (flat,))[0].tolist() == [1e10]
 
 
 def test_flat_prior_leaves_no_infinity():

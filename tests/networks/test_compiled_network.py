@@ -50,6 +50,11 @@ def fitted(*, missing=False, **changed):
     return model.fit(*table(400, missing=missing))
 
 
+def in_c(machine):
+    """The machine's network as compiled code has it."""
+    return COMPILED.table_response(machine.columns, *machine.fit.network.products())
+
+
 def both(model, X):
     """Predictions by NumPy and by C."""
     return (model.set_params(engine=e).predict(X, return_std=True) for e in ("numpy", "compiled"))
@@ -73,13 +78,13 @@ def test_the_compiled_way_is_taken():
     X, _ = table(100, seed=1)
     for case in ("mixed", "quantile", "minmax", "one term", "seven terms", "additive", "rotated"):
         machine = fitted(**CASES[case]).machines_[0]
-        network = COMPILED.network(machine.columns, machine.fit.cores)
+        network = in_c(machine)
         f, Z, u = network.environment(X, 1)
         np.testing.assert_array_equal(network.response(X), f)
         assert Z.shape == (len(machine.fit.cores[0]), 100)
         assert error(u, machine.columns.variables(X)[1]) < 1e-15
     machine = fitted(**CASES["kinds"]).machines_[0]
-    network = COMPILED.network(machine.columns, machine.fit.cores)
+    network = in_c(machine)
     assert network.environment(X, 1) is None
     assert network.response(X).shape == (100,)
 
@@ -105,7 +110,7 @@ def test_values_never_seen_are_left_to_numpy():
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 127, 200])
 def test_no_bit_of_a_row_depends_on_its_neighbours(n):
     machine = fitted(additive=True).machines_[0]
-    network = COMPILED.network(machine.columns, machine.fit.cores)
+    network = in_c(machine)
     X, _ = table(200, seed=1)
     f, Z, _ = network.environment(X, 2)
     part, part_Z, _ = network.environment(X[-n:], 2)
@@ -117,7 +122,7 @@ def test_no_bit_of_a_row_depends_on_its_neighbours(n):
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
 def test_no_variance_depends_on_its_neighbours(n):
     machine = fitted(rank=7).machines_[0]
-    network = COMPILED.network(machine.columns, machine.fit.cores)
+    network = in_c(machine)
     (part,), d = machine._core_variances, machine.fit.bayesian_cores[0]
     X, _ = table(200, seed=1)
     f, variance = network.variance(X, d, part.B, part.bound)
@@ -130,7 +135,7 @@ def test_no_variance_depends_on_its_neighbours(n):
 def test_variances_that_cancelled_are_sums_of_squares(monkeypatch):
     """With a bound of half the typical size some rows are too small for it, and some are not."""
     machine, (X, _) = fitted().machines_[0], table(200, seed=1)
-    network = COMPILED.network(machine.columns, machine.fit.cores)
+    network = in_c(machine)
     (part,), d = machine._core_variances, machine.fit.bayesian_cores[0]
     expected = machine.linearized(X).epistemic_std
     _, Z, _ = network.environment(X, d)

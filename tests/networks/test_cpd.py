@@ -5,15 +5,13 @@ import pytest
 
 from tensorlace.networks.cpd import (
     balance,
-    design,
     environments,
     factors,
-    from_vector,
     initialise,
     jacobian,
     predict,
-    to_vector,
 )
+from tensorlace.networks.network import design, from_vector, to_vector
 from tests.helpers import oracles
 from tests.helpers.oracles import error, problem
 

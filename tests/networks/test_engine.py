@@ -97,11 +97,11 @@ def test_other_processors(flags, tmp_path):
 def test_a_sweep_is_the_same_by_either_engine(weighted):
     p = problem(3, D=4, R=6, N=700, weighted=weighted)
     with p.rows() as rows, p.rows(engine=COMPILED) as fast, p.rows(threads=2, engine=COMPILED) as t:
-        slow, info = sweep(rows, p.cores, p.beta, p.gamma)
-        quick, quick_info = sweep(fast, p.cores, p.beta, p.gamma)
-        threaded, _ = sweep(t, p.cores, p.beta, p.gamma)
+        slow, info = sweep(rows, p.network, p.beta, p.gamma)
+        quick, quick_info = sweep(fast, p.network, p.beta, p.gamma)
+        threaded, _ = sweep(t, p.network, p.beta, p.gamma)
     assert abs(quick_info.objective / info.objective - 1) < 1e-12
-    for a, b, c in zip(slow, quick, threaded, strict=True):
+    for a, b, c in zip(slow.cores, quick.cores, threaded.cores, strict=True):
         assert error(b, a) < 1e-9
         np.testing.assert_array_equal(b, c)
 
@@ -132,13 +132,13 @@ def test_single_rows_reach_the_objective_of_double_rows():
     p = problem(5, D=3, R=4, N=2000)
     objectives = []
     for dtype in (np.float64, np.float32):
-        cores = p.cores
+        network = p.network
         with p.rows(dtype=dtype) as rows:
             assert rows.blocks[0].phi(0).dtype == dtype
             for _ in range(30):
-                cores, _ = sweep(rows, cores, p.beta, p.gamma)
+                network, _ = sweep(rows, network, p.beta, p.gamma)
         with p.rows() as rows:  # both judged in double precision
-            objectives.append(sweep(rows, cores, p.beta, p.gamma)[1].objective)
+            objectives.append(sweep(rows, network, p.beta, p.gamma)[1].objective)
     assert abs(objectives[1] / objectives[0] - 1) < 1e-6
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tensorlace.columns import bases
-from tensorlace.networks import cpd as networks
+from tensorlace.networks import column_network, network
+from tensorlace.networks.cpd import CPD
 from tensorlace.networks.gram import block_rows, expand, moments, padded, pair_products
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import core_system
@@ -51,7 +52,7 @@ def test_core_system_is_the_dense_one(weighted, block, D):
     f = oracles.response(p.cores, p.phi)
     with p.rows(block_rows=block) as rows:
         for d, V in enumerate(p.cores):
-            system = core_system(rows, p.cores, d)
+            system = core_system(rows, p.network, d)
             Ad = A[:, oracles.positions(p.cores, (d,))]
             assert error(system.gram, Ad.T @ (p.w[:, None] * Ad)) < 1e-13
             assert error(system.residual, (Ad.T @ (p.w * (p.y - f))).reshape(V.shape)) < 1e-13
@@ -80,15 +81,16 @@ def test_the_design_matrix_is_never_formed(monkeypatch):
     def refuse(*_):
         raise AssertionError("a design matrix was asked for")
 
-    monkeypatch.setattr(networks, "design", refuse)
+    for module in (network, column_network):
+        monkeypatch.setattr(module, "design", refuse)
     N, n, R = 20_000, 16, 8
     rng = np.random.default_rng(0)
     kinds = (bases.Chebyshev(n), bases.Cosine(n), bases.Legendre(n))
     u, y = oracles.variables(kinds, N, rng), rng.standard_normal(N)
-    cores = tuple(rng.standard_normal((R, n)) for _ in kinds)
+    cpd = CPD(tuple(rng.standard_normal((R, n)) for _ in kinds))
     with MemoryRows(u, y, None, kinds, block_rows=block_rows(R), memory_budget=0) as rows:
         tracemalloc.start()
-        core_system(rows, cores, 1)
+        core_system(rows, cpd, 1)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 8 * N * n * R / 10  # one block and the Gram itself: a twentieth

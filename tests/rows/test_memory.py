@@ -5,8 +5,8 @@ import pytest
 
 from tensorlace.laplace.curvature import Diag
 from tensorlace.rows import memory as rows_module
-from tensorlace.solvers.als import Environments, core_system, sweep
-from tensorlace.solvers.linearisation import linearise, residual_curvature, residual_squares
+from tensorlace.solvers.als import core_system, sweep
+from tensorlace.solvers.linearisation import linearise, loss, residual_curvature
 from tests.helpers.oracles import Problem, error, problem
 
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True])
@@ -15,16 +15,16 @@ WEIGHTED = pytest.mark.parametrize("weighted", [False, True])
 def everything(p, **options):
     """All numbers that the library sums over rows."""
     with p.rows(**options) as rows:
-        linear = linearise(rows, p.cores)
-        systems = [core_system(rows, p.cores, d) for d in range(len(p.cores))]
-        cores, info = sweep(rows, p.cores, p.beta, p.gamma)
+        linear = linearise(rows, p.network)
+        systems = [core_system(rows, p.network, d) for d in range(len(p.cores))]
+        network, info = sweep(rows, p.network, p.beta, p.gamma)
         return [
             *(x for s in systems for x in (s.gram, s.residual, s.rss)),
             *(linear.gram if linear.gram is not None else linear.rows, linear.slope, linear.rss),
-            residual_curvature(rows, p.cores),
-            residual_squares(rows, p.cores),
-            Diag().evaluate(rows, p.cores, None).squares,
-            *cores,
+            residual_curvature(rows, p.network),
+            loss(rows, p.network),
+            Diag().evaluate(rows, p.network, None).squares,
+            *network.cores,
             info.objective,
             info.gradient,
         ]
@@ -60,12 +60,12 @@ def test_features_are_computed_once_if_there_is_room():
 @pytest.mark.parametrize("D", [1, 2, 4])
 def test_environments_kept_and_recomputed_are_the_same(D):
     p = problem(D, D=D, R=3, N=50)
-    kept, recomputed = Environments(keep=True), Environments(keep=False)
+    kept, recomputed = p.network.surroundings(keep=True), p.network.surroundings(keep=False)
     moving = p.cores
     with p.rows() as rows:
         for d in range(D):
             for block in rows.blocks:
-                sides = kept.around(block, moving, d), recomputed.around(block, moving, d)
+                sides = kept.around(block, d, moving), recomputed.around(block, d, moving)
                 for a, b in zip(*sides, strict=True):
                     assert (a is None) == (b is None)
                     if a is not None:

@@ -14,6 +14,7 @@ from tensorlace.search.parallel import Workers
 from tensorlace.search.search import search
 from tensorlace.search.settings import BudgetSettings, FewRowsSettings, SearchSettings
 from tensorlace.sources import ArraySource, NpySource
+from tests.helpers.models import with_ensemble
 from tests.helpers.oracles import error
 from tests.helpers.searching import auto, table, task_for
 
@@ -132,8 +133,8 @@ def test_a_member_that_is_not_rotated_says_what_is_beyond_the_range():
     grid = 1.3 * np.array([[a, b] for a in np.linspace(-1, 1, 9) for b in np.linspace(-1, 1, 9)])
     beyond = np.any((grid < X.min(axis=0)) | (grid > X.max(axis=0)), axis=1)
     assert np.any(rotated.extrapolated(grid) != beyond)
-    rotated.machines_ += straight.machines_
-    np.testing.assert_array_equal(rotated.extrapolated(grid), beyond)
+    both = with_ensemble(rotated, machines=rotated.machines_ + straight.machines_)
+    np.testing.assert_array_equal(both.extrapolated(grid), beyond)
 
 
 def test_a_choice_checks_itself():

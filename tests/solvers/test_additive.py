@@ -15,7 +15,10 @@ from tensorlace.errors import CurvatureWarning
 from tensorlace.fitting.memory_check import check_size
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.laplace.prior_groups import per_column, per_column_and_order
-from tensorlace.networks.cpd import balance, from_vector, jacobian, predict, to_vector
+from tensorlace.networks.additive import Additive
+from tensorlace.networks.cpd import CPD
+from tensorlace.networks.network import from_vector, to_vector
+from tensorlace.networks.sum import Sum
 from tensorlace.solvers.als import core_system, sweep
 from tensorlace.solvers.gauss_newton import GaussNewton
 from tensorlace.solvers.linearisation import linearise, residual_curvature
@@ -62,8 +65,8 @@ def numeric_jacobian(p, step=1e-30):
 @pytest.mark.parametrize("seed", range(4))
 def test_response_and_jacobian(seed, R):
     p = additive_problem(seed, R=R)
-    assert error(predict(p.cores, p.phi), response(p, p.cores)) < 1e-14
-    assert error(jacobian(p.cores, p.phi), numeric_jacobian(p)) < 1e-14
+    assert error(p.network.response(p.phi), response(p, p.cores)) < 1e-14
+    assert error(p.network.jacobian(p.phi), numeric_jacobian(p)) < 1e-14
 
 
 @pytest.mark.parametrize("R", [0, 2])
@@ -77,26 +80,26 @@ def test_sums_over_rows(seed, R):
     blocks = [G[a:b, a:b] for a, b in pairwise(ends)]
     direction = np.random.default_rng(seed).standard_normal(len(A))
     with p.rows() as rows:
-        linear, at = linearise(rows, p.cores), point(rows, p.cores)
+        linear, at = linearise(rows, p.network), point(rows, p.network)
         assert error(linear.dense_gram(), G) < 1e-13
         for sums in (linear, at):
             assert error(sums.slope, A @ (w * residual)) < 1e-12
             assert error(sums.target, A @ (w * p.y)) < 1e-13
             assert abs(sums.rss / np.sum(w * residual**2) - 1) < 1e-13
         assert error(product(rows, at, direction), G @ direction) < 1e-12
-        E = residual_curvature(rows, p.cores)
+        E = residual_curvature(rows, p.network)
         exact = product(rows, at, direction, exact=True)
         assert error(exact, (G + E) @ direction) < 1e-12
-        for d, (block, gram) in enumerate(zip(blocks, block_grams(rows, p.cores), strict=True)):
+        for d, (block, gram) in enumerate(zip(blocks, block_grams(rows, p.network), strict=True)):
             assert error(gram, block) < 1e-13
-            system = core_system(rows, p.cores, d)
+            system = core_system(rows, p.network, d)
             assert error(system.gram, block) < 1e-13
             slope = (A @ (w * residual))[ends[d] : ends[d + 1]]
             assert error(system.residual.ravel(), slope) < 1e-12
-        diag = Diag().evaluate(rows, p.cores, None)
+        diag = Diag().evaluate(rows, p.network, None)
         assert error(diag.squares, np.diagonal(G)) < 1e-13
         for curvature in (GGN(), Full(), BlockDiagonal(), Last(1), Last(3)):
-            stat = curvature.evaluate(rows, p.cores, None)
+            stat = curvature.evaluate(rows, p.network, None)
             assert abs(stat.rss / np.sum(w * residual**2) - 1) < 1e-13
 
 
@@ -133,7 +136,7 @@ def hessian(p, cores):
 def test_full_hessian():
     p = additive_problem(1)
     with p.rows() as rows:
-        G, E = linearise(rows, p.cores).dense_gram(), residual_curvature(rows, p.cores)
+        G, E = linearise(rows, p.network).dense_gram(), residual_curvature(rows, p.network)
     H = p.beta * (G + E) + np.diag(to_vector(p.gamma))
     assert error(H, hessian(p, p.cores)) < 1e-12
 
@@ -143,11 +146,12 @@ def test_full_hessian():
 @pytest.mark.parametrize("R", [0, 2])
 def test_a_sweep_lowers_the_objective_and_knows_it(R, seed, budget):
     p = additive_problem(seed, R=R)
-    cores = p.cores
+    network = p.network
     with p.rows(memory_budget=budget) as rows:
         before = np.inf
         for _ in range(5):
-            cores, info = sweep(rows, cores, p.beta, p.gamma)
+            network, info = sweep(rows, network, p.beta, p.gamma)
+            cores = network.cores
             penalty = sum(np.sum(g * V * V) for g, V in zip(p.gamma, cores, strict=True))
             rss = np.sum(p.w * (p.y - response(p, cores)) ** 2)
             assert abs(info.objective / (0.5 * (p.beta * rss + penalty)) - 1) < 1e-11
@@ -161,7 +165,7 @@ def test_solvers_meet(R):
     ends = []
     for solver in (GaussNewton(), MatrixFree()):
         with p.rows() as rows:
-            state: State = solver.start(rows, p.cores)
+            state: State = solver.start(rows, p.network)
             for _ in range(200):
                 state, info = solver.step(rows, state, p.beta, p.gamma)
                 if info.gradient < 1e-10 or info.stalled:
@@ -172,20 +176,21 @@ def test_solvers_meet(R):
 
 def test_balancing_leaves_it_alone():
     p = additive_problem(0)
-    balanced = balance(p.cores, p.gamma, len(p.phi))
+    balanced = p.network.balanced(p.gamma).cores
     np.testing.assert_array_equal(balanced[-1], p.cores[-1])
     assert error(response(p, balanced), response(p, p.cores)) < 1e-13
 
 
 def test_groups_of_its_own():
-    groups = per_column([3, 2], 2, True)
+    network = Sum((CPD((np.ones((2, 3)), np.ones((2, 2)))), Additive.zero((3, 2))))
+    groups = per_column(network)
     assert groups.index.tolist() == [0] * 6 + [1] * 4 + [2] * 3 + [3] * 2
     assert groups.column.tolist() == [0, 1, -1, -1]
     gamma = np.array([1.0, 100.0, 7.0, 9.0])
     pinned = groups.pinned(gamma)
     assert pinned[2:].tolist() == [7.0, 9.0]
     assert pinned[0] == pytest.approx(pinned[1])
-    assert len(per_column_and_order([3, 2], 4, True).count) == 10
+    assert len(per_column_and_order(network).count) == 10
 
 
 def linear_table(n=400, D=6, seed=0):
@@ -233,9 +238,9 @@ def test_predictions_of_every_curvature(curvature):
     phi = [
         c.phi(u) for c, u in zip(machine.columns.columns, machine.columns.variables(X), strict=True)
     ]
-    f = machine.target.inverse(predict(machine.fit.cores, phi))
+    f = machine.target.inverse(machine.fit.network.response(phi))
     assert error(mean, f) < 1e-13
-    G = jacobian(machine.fit.cores, phi, machine.fit.bayesian_cores)
+    G = machine.fit.network.jacobian(phi, machine.fit.bayesian_cores)
     variance = machine.fit.posterior.quad(G) + 1 / machine.fit.beta
     assert error(std, np.sqrt(variance) * machine.target.scale) < 1e-12
 
@@ -297,4 +302,4 @@ def test_a_value_never_seen_is_unsure_without_products():
 
 def test_the_additive_part_counts_for_memory():
     with pytest.raises(SizeError, match="500,000 weights"):
-        check_size([100] * 5000, 0, GGN(), GaussNewton(), 10**6, additive=True)
+        check_size([100] * 5000, [0] * 5000, GGN(), GaussNewton(), 10**6, rank=0, additive=True)

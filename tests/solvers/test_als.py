@@ -15,12 +15,12 @@ def run(p, sweeps, tol=0.0):
     """Cores after at most so many sweeps, and what the last one saw."""
     solver = ALS()
     with p.rows() as rows:
-        state = solver.start(rows, p.cores)
+        state = solver.start(rows, p.network)
         for _ in range(sweeps):
             state, info = solver.step(rows, state, p.beta, p.gamma)
             if info.gradient <= tol:
                 break
-    return p.at(state.cores), info
+    return p.at(state.network.cores), info
 
 
 @pytest.mark.parametrize("tens", range(10))
@@ -39,8 +39,8 @@ def test_the_objective_never_rises(tens):
         before = objective(p)
         with p.rows() as rows:
             for _ in range(8):
-                cores, _ = sweep(rows, p.cores, p.beta, p.gamma)
-                p = p.at(cores)
+                network, _ = sweep(rows, p.network, p.beta, p.gamma)
+                p = p.at(network.cores)
                 now = objective(p)
                 assert now <= before * (1 + 1e-13), seed
                 before = now
@@ -68,7 +68,8 @@ def test_a_sweep_is_the_dense_sweep(gamma, weighted, D, R):
     p = problem(4, D=D, R=R, weighted=weighted, gamma=gamma)
     expected, gradient = dense_sweep(p)
     with p.rows() as rows:
-        cores, info = sweep(rows, p.cores, p.beta, p.gamma)
+        network, info = sweep(rows, p.network, p.beta, p.gamma)
+    cores = network.cores
     assert error(oracles.vec(cores), expected.v) < 1e-12
     f = oracles.response(cores, p.phi)
     assert info.gradient == pytest.approx(gradient, rel=1e-12)

@@ -6,7 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tensorlace.networks.cpd import balance, from_vector, to_vector
+from tensorlace.networks.cpd import balance
+from tensorlace.networks.network import from_vector
 from tensorlace.solvers.als import ALS
 from tensorlace.solvers.gauss_newton import GaussNewton, _directions
 from tensorlace.solvers.linearisation import Linearisation, bend, linearise, residual_curvature
@@ -31,20 +32,20 @@ def run(solver, p, steps=300, tol=1e-12):
     """Follow a solver to the end: the problem there, every info, the last state."""
     infos = []
     with p.rows() as rows:
-        state = solver.start(rows, p.cores)
+        state = solver.start(rows, p.network)
         for _ in range(steps):
             state, info = solver.step(rows, state, p.beta, p.gamma)
             infos.append(info)
             if info.gradient <= tol or info.stalled:
                 break
-    return p.at(state.cores), infos
+    return p.at(state.network.cores), infos
 
 
 @CASES
 def test_reaches_the_map(seed, D, R, N, weighted, gamma):
     p = problem(seed, D=D, R=R, N=N, weighted=weighted, gamma=gamma)
     with p.rows() as rows:
-        assert (linearise(rows, p.cores).gram is None) == (p.v.size > N)
+        assert (linearise(rows, p.network).gram is None) == (p.v.size > N)
     start = objective(p)
     p, infos = run(GaussNewton(), p)
     assert oracles.relative_gradient(p) < 1e-11
@@ -76,7 +77,7 @@ def test_the_linearisation_is_the_dense_one(seed, D, R, N, weighted, gamma):
     p = problem(seed, D=D, R=R, N=N, weighted=weighted)
     A, misfit = oracles.jacobian(p.cores, p.phi), p.y - oracles.response(p.cores, p.phi)
     with p.rows() as rows:
-        linear = linearise(rows, p.cores)
+        linear = linearise(rows, p.network)
     assert error(linear.dense_gram(), A.T @ (p.w[:, None] * A)) < 1e-13
     assert error(linear.slope, A.T @ (p.w * misfit)) < 1e-13
     assert error(linear.target, A.T @ (p.w * p.y)) < 1e-13
@@ -91,7 +92,7 @@ def test_the_linearisation_is_the_dense_one(seed, D, R, N, weighted, gamma):
 def test_primal_and_dual_directions_agree(seed, gamma, damping):
     p = problem(seed, D=3, R=3, N=12, weighted=True, gamma=gamma)
     with p.rows() as rows:
-        dual = linearise(rows, p.cores)
+        dual = linearise(rows, p.network)
     assert dual.gram is None
     primal = Linearisation(dual.dense_gram(), None, dual.slope, dual.target, dual.rss)
     slope, ridge = p.beta * dual.slope - p.g * p.v, (1 + damping) * p.g
@@ -109,7 +110,7 @@ def test_primal_and_dual_directions_agree(seed, gamma, damping):
 def test_newton_direction_solves_the_full_hessian():
     p, _ = run(GaussNewton(), problem(1, D=3, R=2, N=60, gamma=None))
     with p.rows() as rows:
-        linear, E = linearise(rows, p.cores), residual_curvature(rows, p.cores)
+        linear, E = linearise(rows, p.network), residual_curvature(rows, p.network)
     slope = np.random.default_rng(0).standard_normal(p.v.size)
     x = _directions(linear, E, p.beta, p.g)(slope).x
     assert error(x, np.linalg.solve(oracles.hessian(p), slope)) < 1e-10
@@ -128,17 +129,17 @@ def test_a_step_leaves_its_state_alone(seed, D, R, N, weighted, gamma):
     p = problem(seed, D=D, R=R, N=N, weighted=weighted, gamma=gamma)
     solver = GaussNewton()
     with p.rows() as rows:
-        state = solver.prepare(rows, solver.start(rows, p.cores), p.gamma)
+        state = solver.prepare(rows, solver.start(rows, p.network), p.gamma)
         linear = state.linear
-        arrays = [*state.cores, *(x for x in (linear.gram, linear.rows) if x is not None)]
+        arrays = [*state.network.cores, *(x for x in (linear.gram, linear.rows) if x is not None)]
         arrays += [linear.slope, linear.target, *p.gamma, *p.cores]
         before = [x.copy() for x in arrays]
         first, info = solver.step(rows, state, p.beta, p.gamma)
         assert all(map(np.array_equal, arrays, before))
         again, second = solver.step(rows, state, p.beta, p.gamma)
     assert info == second
-    assert np.array_equal(to_vector(first.cores), to_vector(again.cores))
-    assert not np.array_equal(to_vector(first.cores), to_vector(state.cores))
+    assert np.array_equal(first.network.vector, again.network.vector)
+    assert not np.array_equal(first.network.vector, state.network.vector)
 
 
 def test_stalls_where_nothing_can_be_gained():
@@ -169,7 +170,7 @@ def test_bend_is_the_second_derivative_pulled_back(D, weighted):
     values = [oracles.response(from_vector(p.v + step * direction, p.cores), p.phi) for step in t]
     second = 2.0 * np.polynomial.polynomial.polyfit(t, np.array(values), D + 2)[2]
     with p.rows() as rows:
-        found = bend(rows, p.cores, direction)
+        found = bend(rows, p.network, direction)
     expected = oracles.jacobian(p.cores, p.phi).T @ (p.w * second)
     assert np.linalg.norm(found - expected) <= 1e-12 * (
         np.linalg.norm(expected) + np.linalg.norm(p.v)

@@ -39,13 +39,13 @@ def run(solver, p, steps=300, tol=1e-11, **options):
     """Follow a solver to the end: the problem there and every info."""
     infos = []
     with p.rows(**options) as rows:
-        state = solver.start(rows, p.cores)
+        state = solver.start(rows, p.network)
         for _ in range(steps):
             state, info = solver.step(rows, state, p.beta, p.gamma)
             infos.append(info)
             if info.gradient <= tol or info.stalled:
                 break
-    return p.at(state.cores), infos
+    return p.at(state.network.cores), infos
 
 
 def dense(p):
@@ -60,14 +60,14 @@ def test_products_are_the_dense_ones(seed, D, R, N, weighted, gamma, budget):
     A, misfit = dense(p), p.y - oracles.response(p.cores, p.phi)
     x = np.random.default_rng(seed).standard_normal(p.v.size)
     with p.rows(memory_budget=budget) as rows:
-        at = point(rows, p.cores)
+        at = point(rows, p.network)
         assert (at.kept is None) == (budget == 0)
         assert error(at.slope, A @ (p.w * misfit)) < 1e-13
         assert error(at.target, A @ (p.w * p.y)) < 1e-14
         assert at.rss == pytest.approx(p.w @ misfit**2, rel=1e-13)
         gauss_newton = A @ (p.w * (A.T @ x))
         assert error(product(rows, at, x), gauss_newton) < 1e-13
-        newton = gauss_newton + residual_curvature(rows, p.cores) @ x
+        newton = gauss_newton + residual_curvature(rows, p.network) @ x
         assert error(product(rows, at, x, exact=True), newton) < 1e-13
 
 
@@ -76,7 +76,7 @@ def test_the_hessian_product_is_that_of_the_objective(seed, D, R, N, weighted, g
     p = problem(seed, D=D, R=R, N=N, weighted=weighted, gamma=gamma)
     x = np.random.default_rng(seed).standard_normal(p.v.size)
     with p.rows() as rows:
-        times = p.beta * product(rows, point(rows, p.cores), x, exact=True) + p.g * x
+        times = p.beta * product(rows, point(rows, p.network), x, exact=True) + p.g * x
     assert error(times, oracles.hessian(p) @ x) < 1e-12
 
 
@@ -84,7 +84,7 @@ def test_the_hessian_product_is_that_of_the_objective(seed, D, R, N, weighted, g
 def test_the_preconditioner_is_the_block_curvature(seed, D, R, N, weighted, gamma):
     p = problem(seed, D=D, R=R, N=N, weighted=weighted, gamma=gamma)
     with p.rows() as rows:
-        grams = block_grams(rows, p.cores)
+        grams = block_grams(rows, p.network)
     metric, H = Metric(grams, p.beta, p.g), np.zeros((p.v.size, p.v.size))
     A = dense(p)
     for d, G in enumerate(grams):
@@ -173,10 +173,10 @@ def test_the_objective_never_rises(tens):
         )
         values, solver = [objective(p)], MatrixFree()
         with p.rows() as rows:
-            state = solver.start(rows, p.cores)
+            state = solver.start(rows, p.network)
             for _ in range(12):
                 state, _ = solver.step(rows, state, p.beta, p.gamma)
-                values.append(objective(p.at(state.cores)))
+                values.append(objective(p.at(state.network.cores)))
         assert all(b <= a * (1 + 1e-13) for a, b in pairwise(values)), seed
 
 
@@ -247,7 +247,7 @@ class Recorded(MemoryRows.__base__):
 
     def __init__(self, rows):
         self._rows, self.passes = rows, 0
-        for name in ("bases", "n_rows", "total_weight", "memory_budget", "engine"):
+        for name in ("bases", "n_rows", "total_weight", "memory_budget", "engine", "likelihood"):
             if hasattr(rows, name):
                 setattr(self, name, getattr(rows, name))
 
@@ -264,23 +264,23 @@ def test_kernels_travel():
     here, _ = run(MatrixFree(), p, steps=12, tol=0.0)
     solver = MatrixFree()
     with Recorded(p.rows()) as rows:
-        state = solver.start(rows, p.cores)
+        state = solver.start(rows, p.network)
         for _ in range(12):
             state, _ = solver.step(rows, state, p.beta, p.gamma)
-    assert np.array_equal(oracles.vec(state.cores), here.v)
+    assert np.array_equal(oracles.vec(state.network.cores), here.v)
 
 
 def test_a_step_leaves_its_state_alone():
     p, solver = problem(1, D=3, R=2, N=60), MatrixFree()
     with p.rows() as rows:
-        state = solver.start(rows, p.cores)
+        state = solver.start(rows, p.network)
         for _ in range(6):
-            before = oracles.vec(state.cores)
+            before = oracles.vec(state.network.cores)
             first, info = solver.step(rows, state, p.beta, p.gamma)
             again, second = solver.step(rows, state, p.beta, p.gamma)
             assert info == second
-            assert np.array_equal(oracles.vec(first.cores), oracles.vec(again.cores))
-            assert np.array_equal(oracles.vec(state.cores), before)
+            assert np.array_equal(first.network.vector, again.network.vector)
+            assert np.array_equal(oracles.vec(state.network.cores), before)
             state = first
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tensorlace import IllConditionedWarning, TNKMRegressor
 from tensorlace.columns.bases.basis import Basis
+from tensorlace.networks.cpd import CPD
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import sweep
 from tests.helpers.data import nist, requires_data
@@ -224,9 +225,9 @@ def test_longley_through_the_core_solver():
     rows = MemoryRows(
         np.arange(len(y), dtype=float)[None], np.array(y, dtype=float), None, [table], block_rows=64
     )
-    cores = (np.zeros((1, 7)),)
+    network = CPD((np.zeros((1, 7)),))
     for _ in range(3):
-        cores, info = sweep(rows, cores, 1.0, (np.zeros((1, 7)),))
+        network, info = sweep(rows, network, 1.0, (np.zeros((1, 7)),))
     assert info.rcond < 1e-8
-    coefficients = [Fraction(float(v)) for v in cores[0][0]]
+    coefficients = [Fraction(float(v)) for v in network.cores[0][0]]
     assert digits(coefficients, least_squares(A, y)) >= 11

@@ -19,7 +19,7 @@ from tensorlace.errors import InputError
 from tensorlace.explain.relevance import relevance_of
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
 from tensorlace.machines.ensemble import Ensemble
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.predictive.distributions import Distribution
 
@@ -28,10 +28,10 @@ __all__ = ["Deviation", "compact", "deviation", "n_bytes"]
 M = TypeVar("M", FittedModel, HoldsModel)
 
 _ROWS = 256
-"""Training rows that say what matters."""
+"""Reference rows on which deviations are measured."""
 
 _FEWER = 0.7
-"""Share of the members that are tried next."""
+"""Factor from one number of members to the next that is tried."""
 
 _KNOT_SHARE, _KNOT_BYTES = 0.15, 16
 """Share of all bytes that knots of warps may take, and bytes of a knot and its height."""
@@ -73,7 +73,7 @@ def n_bytes(model: FittedModel | HoldsModel) -> int:
 
     A number takes 8, an entry of a posterior that `compact` made 1 to 3.
     """
-    return _n_bytes(fitted_model(model).ensemble)
+    return _n_bytes(holder(model).fitted_model().ensemble)
 
 
 def _n_bytes(ensemble: Ensemble) -> int:
@@ -143,7 +143,7 @@ def compact(model: M, max_bytes: int = 1 << 20) -> M:
     """
     if isinstance(model, FittedModel):
         return _compacted(model, max_bytes)
-    full = fitted_model(model)
+    full = holder(model).fitted_model()
     small = _compacted(full, max_bytes)
     return model if small is full else model.with_model(small)
 

@@ -1,4 +1,4 @@
-"""Posteriors with fewer directions: what each is worth to predictions, and the best few.
+"""Posteriors with fewer directions: the variance that each explains per byte, and the best few.
 
 In units of the prior a posterior is ``Σ = S (U diag(c) Uᵀ + I - U Uᵀ) S``, ``S = Γ^(-1/2)``: along
 a direction u that rows speak about c is far below 1, along all others the prior stays. A direction
@@ -83,7 +83,7 @@ class Directions:
 
     @classmethod
     def of(cls, machine: KernelMachine, X: Array) -> Self:
-        """As they matter for the rows ``X`` (n, D)."""
+        """Directions with their gains at the rows ``X`` (n, D)."""
         fit = machine.fit
         u = machine.columns.variables(X)
         phi = [c.phi(x) for c, x in zip(machine.columns.columns, u, strict=True)]
@@ -119,7 +119,7 @@ class Directions:
 
 
 def _in_units_of_prior(posterior: Posterior, gamma: Array) -> LowRank | Diagonal:
-    """The same posterior; a flat prior counts as the faintest that is ever learned."""
+    """The posterior in units of its prior; a flat prior counts as the smallest precision."""
     if isinstance(posterior, LowRank | Diagonal):
         return posterior
     if not isinstance(posterior, Root):

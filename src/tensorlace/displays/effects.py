@@ -1,4 +1,4 @@
-"""Effects of single columns as a picture."""
+"""Display of the effects of single columns."""
 
 from collections.abc import Sequence
 from typing import Any, Self, final
@@ -8,7 +8,7 @@ import numpy as np
 from tensorlace.errors import InputError
 from tensorlace.explain.effects import Effects, partial_effects
 from tensorlace.explain.relevance import relevance_of
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 
 __all__ = ["EffectsDisplay"]
 
@@ -69,7 +69,7 @@ class EffectsDisplay:
         n_points, coverage
             As in `TNKMRegressor.partial_effects`.
         """
-        model = fitted_model(estimator)
+        model = holder(estimator).fitted_model()
         relevance = relevance_of(model)
         if columns is None:
             chosen = np.argsort(-relevance, kind="stable")[:_MOST_PANELS].tolist()
@@ -164,7 +164,7 @@ def _points(ax: Any, e: Effects) -> None:
 
 
 def _ticks(ax: Any, values: Any) -> None:
-    """Where rows are, along the lower edge."""
+    """Values of rows as ticks along the lower edge."""
     ax.plot(
         values,
         np.full(len(values), 0.015),

@@ -9,7 +9,7 @@ from scipy.linalg import svdvals
 from tensorlace._types import Array
 from tensorlace.displays.canvas import COLORS, RED, axes, finish
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 
 __all__ = ["SpectrumDisplay", "eigenvalues"]
 
@@ -95,7 +95,7 @@ class SpectrumDisplay:
         ``threshold`` and ``relative`` are its own unless given: with a model that was fitted
         without a threshold, this shows what one would drop.
         """
-        model = fitted_model(estimator)
+        model = holder(estimator).fitted_model()
         arguments = model.record.arguments
         if threshold is None:
             threshold = arguments.get("threshold")

@@ -1,4 +1,4 @@
-"""The fitting half of the estimator: a table in any form in, attributes out."""
+"""Fit of an estimator to a table in any form."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -30,7 +30,7 @@ __all__ = ["FitsTables"]
 
 
 class FitsTables(HasFittedAttributes):
-    """What an estimator does with a table; its arguments say how."""
+    """Fits to tables in memory, on disk and on a cluster, as the arguments of the estimator say."""
 
     curvature: str
     threshold: float | None
@@ -129,7 +129,7 @@ class FitsTables(HasFittedAttributes):
 
 
 def _precision(ensemble: Ensemble, rows: ReferenceRows) -> float:
-    """Of the noise in units of y; where it varies, of its mean square over training rows."""
+    """Noise precision in units of y; where noise varies, of its mean square over the rows."""
     machines, scale = ensemble.machines, ensemble.machines[0].target.scale
     if ensemble.plain and ensemble.noise.trivial:
         betas = [machine.fit.beta for machine in machines]

@@ -1,4 +1,4 @@
-"""What a fit says while it runs and when it ends."""
+"""Progress lines and warnings of a fit."""
 
 import sys
 import warnings
@@ -23,7 +23,7 @@ _TO_CALLER_OF_FIT = 6
 _QUIET_SECONDS = 2.0
 
 _CHECK_FROM = 50
-"""Rows held out below which nothing is said about calibration."""
+"""Fewest held-out rows that predictions are compared with."""
 
 
 def progress_printer(
@@ -72,7 +72,7 @@ def _count(x: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Hours, minutes and seconds, as many as it takes."""
+    """Duration in seconds, minutes or hours."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -92,7 +92,7 @@ def as_frame(results: list[dict[str, Any]]) -> Any:
 
 
 def checked(unseen: tuple[Distribution, Array, Array | None] | None) -> Check | None:
-    """Compare unseen rows with what was said of them; warn if they contradict it.
+    """Compare targets of unseen rows with their predictions; warn if these are contradicted.
 
     They were held out of the fits or, where rows are many, left out of each in closed form.
     """
@@ -106,7 +106,7 @@ def checked(unseen: tuple[Distribution, Array, Array | None] | None) -> Check | 
 
 
 def warn_about(fits: Sequence[Fitted], *, tol: float, full: bool) -> None:
-    """Give one warning for each thing that did not go well."""
+    """Warn of a MAP that was not reached, singular normal equations and dropped directions."""
     worst = max(fits, key=lambda f: f.gradient)
     if worst.gradient > tol:
         _warn(

@@ -1,4 +1,4 @@
-"""What one column does to the response, averaged over all others."""
+"""Partial dependence: the response at values of one column, averaged over the others."""
 
 from dataclasses import dataclass
 from typing import Any, final
@@ -122,7 +122,7 @@ def effects_of(
 
 
 def _counting(rows: ReferenceRows, share: Array) -> ReferenceRows:
-    """The rows as a member counts in them; as they are if it counts in none."""
+    """Rows weighted by the share of a member; as they are if it has none."""
     weight = rows.weight * share
     total = float(weight.sum())
     return ReferenceRows(rows.X, weight / total) if total > _NO_SHARE else rows

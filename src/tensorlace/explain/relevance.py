@@ -1,8 +1,4 @@
-"""Averages of the response over rows, with one column set to given values.
-
-For a column that is not rotated they factorise: with the column's factor taken out of the network,
-one pass over the rows gives the average Jacobian, and each value costs one small product.
-"""
+"""Relevance of columns: total Sobol indices of the predictive mean over reference rows."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""A fitted model in a page of text."""
+"""Summary of a fitted model as text."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,19 +25,19 @@ _NAME, _BAR = 24, 36
 @final
 @dataclass(frozen=True)
 class Overview:
-    """What a person wants to know of a fitted model; ``print`` it.
+    """Summary of a fitted model, to be printed.
 
     Attributes
     ----------
     title : str
     facts : tuple of (str, str)
-        What was found, and its value in words.
+        Name of a finding, and its value in words.
     members : tuple of tuple of str
         A table with its head first, if there are several members.
     relevance : tuple of (str, float)
         Columns and their shares, largest first.
     remarks : tuple of str
-        What to be careful about.
+        Warnings about the use of the model.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""What a graph is fed with: one tensor of numbers, or one per column if some are not numbers."""
+"""Inputs of a graph: one tensor of numbers, or one per column if some are not numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tensorlace.columns.encoding import DayCodes, Encoding, LevelCodes, RawColum
 from tensorlace.columns.raw import raw_columns
 from tensorlace.errors import InputError
 from tensorlace.kinds import is_missing
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.portable import Builder, Input, Value
 
 __all__ = ["Inputs", "onnx_inputs"]
@@ -103,7 +103,7 @@ def onnx_inputs(model: FittedModel | HoldsModel, X: Any) -> dict[str, npt.NDArra
     dict of arrays
         See `to_onnx` for what is in them.
     """
-    fitted = fitted_model(model)
+    fitted = holder(model).fitted_model()
     inputs, raw = Inputs.of(fitted), raw_columns(X)
     if inputs.encoding.plain or raw is None:
         table = fitted.encode(X)

@@ -1,4 +1,4 @@
-"""A fitted model as one ONNX graph: members, how much each counts in a row, and the noise."""
+"""A fitted model as one ONNX graph: members, their weights row by row, and the noise."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from tensorlace._atomic import write_atomically
 from tensorlace.errors import InputError, ModelFileError
 from tensorlace.export.inputs import Inputs
 from tensorlace.export.translation import onnx_model
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.machines.portable_ensemble import portable_mixture
 from tensorlace.portable import Builder
 
@@ -73,7 +73,7 @@ def to_onnx(model: FittedModel | HoldsModel, *, target: str | None = None) -> An
     >>> bool(np.allclose([mean, std], model.predict(X, return_std=True), rtol=1e-9))
     True
     """
-    fitted = fitted_model(model)
+    fitted = holder(model).fitted_model()
     if fitted.n_draws:
         raise InputError(
             f"predictive='sampled' draws {fitted.n_draws} networks, for which there is no graph: "

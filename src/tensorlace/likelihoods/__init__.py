@@ -1,6 +1,6 @@
 """How targets scatter about the response of a network.
 
-Imports from: predictive.
+Imports from: predictive, portable.
 """
 
 __all__: list[str] = []

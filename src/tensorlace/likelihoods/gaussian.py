@@ -7,6 +7,7 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.likelihoods.likelihood import Likelihood
+from tensorlace.portable import Builder, Value
 from tensorlace.predictive.distributions import Normal
 
 __all__ = ["GAUSSIAN", "Gaussian"]
@@ -43,6 +44,12 @@ class Gaussian(Likelihood):
     def predictive(self, mean: Array, std: Array, noise_std: float) -> Normal:
         """Variances add."""
         return Normal(mean, std, np.full(std.shape, noise_std))
+
+    def portable(
+        self, g: Builder, mean: Value, variance: Value, noise_std: float
+    ) -> tuple[Value, Value, Value]:
+        """The moments of the response, and the noise."""
+        return mean, variance, g.expand(noise_std, mean)
 
     def sample(self, f: Array, noise_std: float, rng: np.random.Generator) -> Array:
         """Noise added."""

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from tensorlace._types import Array
+from tensorlace.errors import InputError
+from tensorlace.portable import Builder, Value
 from tensorlace.predictive.distributions import Distribution
 
 __all__ = ["Likelihood"]
@@ -60,6 +62,26 @@ class Likelihood(ABC):
     @abstractmethod
     def predictive(self, mean: Array, std: Array, noise_std: float) -> Distribution:
         """Distribution of new targets where the response is ``N(mean, std²)``, (n,) each."""
+
+    def portable(
+        self, g: Builder, mean: Value, variance: Value, noise_std: float
+    ) -> tuple[Value, Value, Value]:
+        """`predictive` as a graph, where it is normal, from mean and variance of the response.
+
+        Returns
+        -------
+        tuple of three (n,) values
+            Mean, epistemic variance, aleatoric standard deviation.
+
+        Raises
+        ------
+        InputError
+            Unless the predictive distribution is normal.
+        """
+        raise InputError(
+            f"predictions of the likelihood {type(self).__name__} are not normal distributions, "
+            "which exports and pages need: predict in Python"
+        )
 
     @abstractmethod
     def sample(self, f: Array, noise_std: float, rng: np.random.Generator) -> Array:

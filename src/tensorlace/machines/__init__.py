@@ -1,6 +1,6 @@
 """What is fitted and predicts: one machine, its noise, an ensemble.
 
-Imports from: linalg, predictive, portable, kinds, sources, likelihoods, columns, networks, laplace.
+Imports from: linalg, predictive, kinds, portable, sources, likelihoods, columns, networks, laplace.
 """
 
 __all__: list[str] = []

@@ -25,7 +25,7 @@ from tensorlace.predictive.conformal import Calibration
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["FitRecord", "FittedModel", "HoldsModel", "fitted_model"]
+__all__ = ["FitRecord", "FittedModel", "HoldsModel", "holder"]
 
 
 @final
@@ -107,6 +107,10 @@ class FittedModel:
     calibration: Calibration | None = None
     n_draws: int = 0
     threads: int = field(default=1, kw_only=True)
+
+    def fitted_model(self) -> Self:
+        """The model itself."""
+        return self
 
     @property
     def machines(self) -> tuple[KernelMachine, ...]:
@@ -267,18 +271,14 @@ class HoldsModel(ABC):
         """Copy of the estimator that holds another model."""
 
 
-def fitted_model(model: Any) -> FittedModel:
-    """The fitted model that is given, or that an estimator holds.
+def holder(model: Any) -> FittedModel | HoldsModel:
+    """``model``, whose ``fitted_model`` may be asked for.
 
     Raises
     ------
     InputError
-        If it is neither.
-    sklearn.exceptions.NotFittedError
-        If the estimator is not fitted.
+        If it is neither a fitted model nor an estimator that can hold one.
     """
-    if isinstance(model, FittedModel):
+    if isinstance(model, FittedModel | HoldsModel):
         return model
-    if isinstance(model, HoldsModel):
-        return model.fitted_model()
     raise InputError(f"a {type(model).__name__} is no fitted model: give a fitted TNKMRegressor")

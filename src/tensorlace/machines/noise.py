@@ -136,7 +136,7 @@ class Noise(NoiseModel):
         return replace(self, shrink=shrink)
 
     def with_machines(self, machines: tuple[KernelMachine, ...]) -> Self:
-        """The same noise with smaller machines."""
+        """The same noise with other networks for its variation."""
         return replace(self, machines=machines)
 
     def portable(self, g: Builder, x: Sequence[Value]) -> Value | None:

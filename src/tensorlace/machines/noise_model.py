@@ -28,7 +28,7 @@ class NoiseModel(ABC):
     shrink : float
         s, on the whole standard deviation of every member.
     machines : tuple of KernelMachine
-        What `log_variance` is computed by.
+        Networks that h is made from, of which only the mean is used; none if it is constant.
     """
 
     factor: float
@@ -44,12 +44,12 @@ class NoiseModel(ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """A few words for people: its tails, and where it varies."""
+        """The same for people, in a few words."""
 
     @property
     @abstractmethod
-    def trivial(self) -> bool:
-        """Whether it changes nothing."""
+    def parameters(self) -> dict[str, float]:
+        """Its free parameters by name, for the table of noises that were tried."""
 
     @property
     @abstractmethod
@@ -58,8 +58,8 @@ class NoiseModel(ABC):
 
     @property
     @abstractmethod
-    def parameters(self) -> dict[str, float]:
-        """Its free parameters by name, for the table of noises that were tried."""
+    def trivial(self) -> bool:
+        """Whether it changes nothing."""
 
     @property
     @abstractmethod
@@ -71,16 +71,16 @@ class NoiseModel(ABC):
         """Logarithm h (n,) of the noise variance in units of its average."""
 
     @abstractmethod
+    def portable(self, g: Builder, x: Sequence[Value]) -> Value | None:
+        """`log_variance` as a graph, from columns (n,); None if it is zero everywhere."""
+
+    @abstractmethod
     def scaled(self, shrink: float) -> Self:
         """The same noise with another ``shrink``."""
 
     @abstractmethod
     def with_machines(self, machines: tuple[KernelMachine, ...]) -> Self:
-        """The same noise with smaller ``machines``, as many as before."""
-
-    @abstractmethod
-    def portable(self, g: Builder, x: Sequence[Value]) -> Value | None:
-        """`log_variance` (n,) as a graph, from columns (n,); None if it is zero everywhere."""
+        """The same noise with other ``machines``."""
 
     @property
     def variance_factor(self) -> float:

@@ -76,14 +76,15 @@ def portable_mixture(g: Builder, ensemble: Ensemble, x: Sequence[Value]) -> Port
     first = counting[0][0].target
     means, variances, noises = [], [], []
     for machine, _ in counting:
-        f, variance = portable_moments(g, machine, x)
+        f, variance, noise_std = machine.fit.likelihood.portable(
+            g, *portable_moments(g, machine, x), machine.noise_std
+        )
         unit = machine.target.scale / first.scale
         shift = (machine.target.location - first.location) / first.scale
         means.append(f * unit + shift)
         variances.append(variance * (unit * unit))
-        noises.append(machine.noise_std * unit)
-    mu, e2 = g.stack(means), g.stack(variances)
-    a = np.array(noises)[:, None]
+        noises.append(noise_std * unit)
+    mu, e2, a = g.stack(means), g.stack(variances), g.stack(noises)
     own = np.array([[weight] for _, weight in counting])
     if ensemble.plain or len(counting) == 1:
         weights = g.expand(own / own.sum(), mu)
@@ -91,7 +92,7 @@ def portable_mixture(g: Builder, ensemble: Ensemble, x: Sequence[Value]) -> Port
         weights = _softmax(g, g.log(e2 + a * a) * (-0.5 * SHARPNESS) + np.log(own))
     noise = ensemble.noise
     shares, stds = noise.scale_mixture
-    aleatoric = g.expand(noise.shrink * noise.factor * a, mu)
+    aleatoric = a * (noise.shrink * noise.factor)
     log_variance = noise.portable(g, x)
     if log_variance is not None:
         aleatoric = aleatoric * g.exp(0.5 * log_variance)

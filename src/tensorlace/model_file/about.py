@@ -32,5 +32,5 @@ def facts(model: FittedModel) -> dict[str, Any]:
 
 
 def _finite(x: Any) -> float | None:
-    """For JSON, which knows no other numbers."""
+    """The number, or None if it is not finite, as JSON has no such numbers."""
     return float(x) if math.isfinite(x) else None

@@ -1,4 +1,4 @@
-"""How an array is stored: C order, little end first, and only one half of a triangular matrix."""
+"""Layout of stored arrays: C order, little-endian, one half of a triangular matrix."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ Layout = dict[str, str]
 
 
 def pack(value: AnyArray) -> tuple[AnyArray, Layout]:
-    """Numbers to store, and what `unpack` needs to know of how they lay in memory.
+    """Numbers to store, and the layout that `unpack` restores.
 
     >>> stored, layout = pack(np.array([[1.0, 2.0], [0.0, 3.0]]))
     >>> stored, layout
@@ -65,5 +65,5 @@ def _parts(square: AnyArray, triangle: str, offset: int = 0) -> list[AnyArray]:
 
 
 def _nothing(row: AnyArray) -> bool:
-    """Whether all bits are zero: a zero with a minus sign is not nothing."""
+    """Whether all bits are zero, which those of a negative zero are not."""
     return not row.view(np.uint8).any()

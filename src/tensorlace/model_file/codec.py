@@ -200,7 +200,7 @@ class Decoder:
         )
 
     def unused(self) -> list[str]:
-        """Keys of arrays that nothing asked for."""
+        """Keys of arrays that no value refers to."""
         return sorted(set(self._arrays) - {name[0] for name in self._used})
 
     def _all(self, items: Json, where: str) -> list[Any]:

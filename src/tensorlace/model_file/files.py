@@ -21,7 +21,7 @@ from tensorlace._atomic import write_atomically
 from tensorlace.errors import ModelFileError
 from tensorlace.estimators.registry import MODULES, default_arguments, estimator_named, holding
 from tensorlace.explain.relevance import relevance_of
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.model_file.about import facts
 from tensorlace.model_file.chosen import CHOOSER, chosen_model, chosen_node
 from tensorlace.model_file.codec import Decoder, Encoder
@@ -40,7 +40,7 @@ from tensorlace.model_file.state import model_of, state_of
 __all__ = ["VERSION", "describe", "load", "save"]
 
 VERSION = 1
-"""Of the format. A file of another version is refused."""
+"""Version of the format; a file of another one is refused."""
 
 Note = str | int | float | bool | None
 
@@ -114,7 +114,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file says of itself, as plain data.
+    """Description of a model file as plain data.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _to_bytes(model: Any, notes: Mapping[str, Note], background: bool = True) -> bytes:
-    """A whole file."""
+    """Bytes of the file of a model."""
     if not isinstance(model, FittedModel | HoldsModel):
         name = type(model).__name__
         raise ModelFileError(f"a {name} cannot be saved: give a fitted {' or '.join(MODULES)}")
@@ -148,7 +148,7 @@ def _to_bytes(model: Any, notes: Mapping[str, Note], background: bool = True) ->
             raise ModelFileError(f"notes[{key!r}] is {note}: give a finite number or text")
     encoder = Encoder(known_classes())
     node = _node(model, encoder, background, "")
-    fitted = fitted_model(model)
+    fitted = holder(model).fitted_model()
     kept = len(fitted.rows.weight) if background and fitted.rows is not None else 0
     content = {
         **node,
@@ -167,7 +167,7 @@ def _node(
     if name not in MODULES or type(model) not in (FittedModel, estimator_named(name)):
         raise ModelFileError(f"a {name} cannot be saved: give a fitted {' or '.join(MODULES)}")
     try:
-        fitted = fitted_model(model)
+        fitted = holder(model).fitted_model()
     except NotFittedError as error:
         raise ModelFileError(f"this {name} is not fitted: call fit before saving it") from error
     record = fitted.record

@@ -24,7 +24,8 @@ from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.likelihoods.gaussian import Gaussian
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.noise import Noise
+from tensorlace.machines.noise_model import NoiseModel
+from tensorlace.machines.noises.registry import NOISES
 from tensorlace.model_file.records import FittedProducts, MachineRecord
 from tensorlace.model_file.type_check import conforms
 from tensorlace.networks.additive import Additive
@@ -60,7 +61,8 @@ CLASSES: dict[str, type] = {
         *(GGN, Full, BlockDiagonal, Diag, Last),
         *(posterior.Root, posterior.LowRank, posterior.Blocks, posterior.Diagonal),
         *(CPD, Additive, Sum, TensorTrain, Gaussian),
-        *(Noise, Check, Calibration),
+        *(family.noise for family in NOISES.values()),
+        *(Check, Calibration),
     )
 } | {
     "Background": ReferenceRows,
@@ -80,7 +82,7 @@ ATTRIBUTES: dict[str, Any] = {
     "kinds_": dict[str, Kind],
     "machines_": tuple[KernelMachine, ...],
     "weights_": Array,
-    "noise_": Noise,
+    "noise_": NoiseModel,
     "noise_results_": Any,
     "check_": Check | None,
     "calibration_": Calibration | None,
@@ -149,7 +151,7 @@ def check_state(estimator: str, state: Mapping[str, Any]) -> None:
 
 
 def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What must hold for every model, each as soon as all before it do."""
+    """Conditions on the values of a model; each may assume those before it."""
     D, machines, encoding = state["n_features_in_"], state["machines_"], state["_encoding"]
     names = state.get("feature_names_in_")
     if names is not None:
@@ -166,8 +168,7 @@ def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "weights_", len(machines) > 0 and weights.shape == (len(machines),)
     yield "weights_", np.all(weights >= 0.0) and abs(weights.sum() - 1.0) < 1e-9
     noise, rows, relevance = state["noise_"], state["_background"], state["_relevance"]
-    yield "noise_", noise.factor > 0.0 and noise.degrees > 2.0 and noise.shrink > 0.0
-    yield "noise_", noise.strength == 0.0 or len(noise.machines) > 0
+    yield "noise_", noise.valid
     for what, of in (("machines_", machines), ("noise_.machines", noise.machines)):
         for k, machine in enumerate(of):
             for part, fits in _machine_facts(machine, D):

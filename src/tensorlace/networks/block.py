@@ -1,6 +1,6 @@
 """A block of rows with its features, and the arithmetic of an engine on them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 import numpy as np
@@ -29,6 +29,8 @@ class Block:
         Of the features; target and weights are always double.
     engine : Engine
         What does the arithmetic of the block.
+    kept : mapping, optional
+        Arrays that are known already, by kind and column.
     """
 
     def __init__(
@@ -41,11 +43,12 @@ class Block:
         keep: bool,
         dtype: npt.DTypeLike = np.float64,
         engine: Engine = NUMPY,
+        kept: Mapping[tuple[str, int], Array] | None = None,
     ) -> None:
         self.index, self.y, self.weight = index, y, weight
         self.dtype, self.engine = np.dtype(dtype), engine
         self._u, self._bases, self._keep = u, bases, keep
-        self._kept: dict[tuple[str, int], Array] = {}
+        self._kept = dict(kept or {})
 
     @property
     def n_rows(self) -> int:
@@ -82,11 +85,9 @@ class Block:
 
     def working(self, y: Array, weight: Array) -> "Block":
         """The same rows with other targets and weights; features are shared."""
-        block = Block(
-            self.index, self._u, y, weight, self._bases, self._keep, self.dtype, self.engine
-        )
-        block._kept = {k: v for k, v in self._kept.items() if k[0] == "phi"}
-        return block
+        features = {key: value for key, value in self._kept.items() if key[0] == "phi"}
+        how = (self._bases, self._keep, self.dtype, self.engine)
+        return Block(self.index, self._u, y, weight, *how, kept=features)
 
     def _cached(self, kind: str, d: int, make: Callable[[], Array]) -> Array:
         if not self._keep:

@@ -1,4 +1,4 @@
-"""What can be set in the what-if panel: one control per column, and rows to begin with."""
+"""Controls of the what-if panel, one per column, and the row that it begins with."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ from tensorlace.machines.machine import KernelMachine
 __all__ = ["controls", "typical_row"]
 
 _FEW = 40
-"""Whole numbers up to which a slider stops at each."""
+"""Widest range of whole numbers whose slider stops at each of them."""
 
 _ROWS = 1024
-"""Training rows among which a typical one is looked for."""
+"""Reference rows among which the typical one is chosen."""
 
 
 def controls(model: FittedModel, X: Array) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Small pictures as inline SVG, in colours that the page's style sheet gives by class."""
+"""Plots as inline SVG; classes name colours of the style sheet of the page."""
 
 import math
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def ticks(low: float, high: float, n: int = 5) -> list[float]:
 
 
 def label(x: float) -> str:
-    """A number at an axis.
+    """Label of a tick of an axis.
 
     >>> [label(x) for x in (0.25, 37000.0, 4978616.0, 1e-5)]
     ['0.25', '37k', '4.98M', '1e-05']
@@ -99,7 +99,7 @@ class Plot:
         return self
 
     def area(self, x: Any, low: Any, high: Any, style: str = "band") -> Self:
-        """The stretch between two lines."""
+        """Area between two lines."""
         px, a, b = self._px(x), self._py(low), self._py(high)
         there = [f"{p:.1f} {q:.1f}" for p, q in zip(px, b, strict=True)]
         back = [f"{p:.1f} {q:.1f}" for p, q in zip(px[::-1], a[::-1], strict=True)]
@@ -137,7 +137,7 @@ class Plot:
         return self
 
     def svg(self) -> str:
-        """The picture."""
+        """SVG element of the plot."""
         bottom = self._height - _BOTTOM
         grid, words = [], []
         for value, text in self._xticks:
@@ -178,7 +178,7 @@ class Plot:
 
 
 def _opened(low: float, high: float) -> tuple[float, float]:
-    """A range that has a width."""
+    """The range, widened if it has no width."""
     if high > low:
         return float(low), float(high)
     pad = abs(low) * 0.05 or 0.5
@@ -203,7 +203,7 @@ def bars(names: Sequence[str], shares: Sequence[float], title: str) -> str:
 
 
 def sparkline(counts: Any) -> str:
-    """A histogram the size of a word."""
+    """Histogram as small as a word."""
     top = max(float(np.max(counts, initial=0.0)), 1.0)
     width = 84 / max(len(counts), 1)
     d = "".join(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tensorlace.compact.posterior_directions import exponents_of, widths_of
 from tensorlace.machines.ensemble import Ensemble
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.machines.portable_ensemble import portable_mixture
 from tensorlace.portable import Builder, Graph, Input, Node
 
@@ -45,7 +45,7 @@ def embed(model: FittedModel | HoldsModel) -> dict[str, Any]:
     >>> sorted(embedded), sorted(embedded["graph"])
     (['graph', 'levels', 'residuals'], ['arrays', 'nodes', 'outputs'])
     """
-    fitted = fitted_model(model)
+    fitted = holder(model).fitted_model()
     return {
         "graph": graph_as_json(_graph(fitted.ensemble)),
         "residuals": _residuals(fitted.calibration),

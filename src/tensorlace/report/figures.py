@@ -1,4 +1,4 @@
-"""The pictures of a report."""
+"""Figures of a report."""
 
 from collections.abc import Sequence
 from typing import Any

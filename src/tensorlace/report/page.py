@@ -19,9 +19,8 @@ from tensorlace.explain.effects import partial_effects
 from tensorlace.explain.relevance import relevance_of
 from tensorlace.explain.summary import overview
 from tensorlace.linalg.blas_threads import one_blas_thread
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
-from tensorlace.report import figures
-from tensorlace.report import tables as facts
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
+from tensorlace.report import figures, tables
 from tensorlace.report.controls import controls, typical_row
 from tensorlace.report.embed import embed
 from tensorlace.report.regions import regions
@@ -30,7 +29,7 @@ from tensorlace.report.reported_rows import ReportedRows, number
 __all__ = ["write_report"]
 
 MOST_BYTES = 2_900_000
-"""Of a page, unless the pictures alone are larger."""
+"""Bytes of a page, unless the pictures alone are larger."""
 
 _SMALLEST_MODEL = 200_000
 _TEXT_PER_BYTE = 1.38
@@ -99,7 +98,7 @@ def write_report(
         import jinja2
     except ImportError as error:
         raise ImportError("reports need jinja2: pip install 'tensorlace[report]'") from error
-    fitted = fitted_model(model)
+    fitted = holder(model).fitted_model()
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(_asset("report.html"))
     tell = say or (lambda _: None)
@@ -126,14 +125,14 @@ def _asset(name: str) -> str:
 
 
 def _context(rows: ReportedRows, target: str, notes: dict[str, Any]) -> dict[str, Any]:
-    """Everything but the what-if panel."""
+    """Variables of the template, but for the what-if panel."""
     model, record, relevance = rows.model, rows.model.record, relevance_of(rows.model)
     summary = overview(model)
     order = np.argsort(-relevance, kind="stable")
     know, sentence = rows.trained_on()
     beyond = np.flatnonzero(rows.outside)
     picture, words = figures.spectrum(model)
-    tried = facts.records(record.search_results)
+    tried = tables.records(record.search_results)
     found: dict[str, Any] = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "rows": rows,
@@ -141,23 +140,23 @@ def _context(rows: ReportedRows, target: str, notes: dict[str, Any]) -> dict[str
         "remarks": [r for r in summary.remarks if r != str(record.check)],
         "know": know,
         "sentence": sentence,
-        "card": facts.data_card(rows, target),
-        "choices": facts.choices(record),
+        "card": tables.data_card(rows, target),
+        "choices": tables.choices(record),
         "n_tried": len(tried),
         "search_seconds": sum(float(t["seconds"]) for t in tried),
-        "noise": facts.noise_table(record),
+        "noise": tables.noise_table(record),
         "noise_kind": model.noise.kind.replace("_", " "),
         "trace": figures.trace(model.machines),
         "relevance": figures.relevance(rows.names, relevance),
         "effects": [figures.effect(partial_effects(model, int(d))) for d in order[:_EFFECTS]],
         "n_beyond": len(beyond),
-        "beyond": facts.row_table(rows, beyond[:_WORST], relevance),
+        "beyond": tables.row_table(rows, beyond[:_WORST], relevance),
         "spectrum": picture,
         "spectrum_words": words,
         "ms_per_row": 1e3 * rows.seconds / len(rows),
         "bytes": n_bytes(model),
-        "code": facts.code(record),
-        "versions": facts.versions(),
+        "code": tables.code(record),
+        "versions": tables.versions(),
         "notes": notes,
         "calibrated": model.calibration,
         "worst": [],
@@ -170,7 +169,7 @@ def _context(rows: ReportedRows, target: str, notes: dict[str, Any]) -> dict[str
         areas = [None, *map(int, order[:_REGIONS])]
         found |= {
             "worst": worst.tolist(),
-            "worst_rows": facts.row_table(rows, worst, relevance),
+            "worst_rows": tables.row_table(rows, worst, relevance),
             "observed": figures.observed(rows),
             "residuals": figures.residual_plot(rows),
             "regions": [area for d in areas if (area := regions(rows, d))],
@@ -186,7 +185,7 @@ def _context(rows: ReportedRows, target: str, notes: dict[str, Any]) -> dict[str
 
 
 def _panel(rows: ReportedRows, worst: list[int], room: int) -> tuple[str, Any]:
-    """What the what-if panel needs, as JSON, and how far its model is from the full one."""
+    """JSON of the what-if panel, and how far its model is from the full one."""
     full = replace(rows.model, n_draws=0)  # the page has the closed form
     size = max(int(room / _TEXT_PER_BYTE), _SMALLEST_MODEL)
     while True:

@@ -1,4 +1,4 @@
-"""Coverage in parts of the table: intervals that are right on average may be wrong somewhere."""
+"""Coverage of intervals in parts of the table, by a column or by the prediction."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def _by_category(
 
 
 def _word(encoding: Any, d: int | None, x: float) -> str:
-    """An edge as it stands in the table, shortened."""
+    """Edge of a bin as a value of the table, shortened."""
     shown = x if d is None else encoding.decoded(d, np.array([x]))[0]
     if isinstance(shown, np.datetime64):
         return str(shown.astype("M8[D]"))

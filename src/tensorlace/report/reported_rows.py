@@ -1,4 +1,4 @@
-"""What a model says of the rows of a report, and how that compares with what was observed."""
+"""Predictions of the rows of a report, beside the observed targets."""
 
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -21,7 +21,7 @@ __all__ = ["ReportedRows", "number"]
 
 
 def number(x: Any) -> str:
-    """Four digits for people; a dash for what is no number.
+    """Number with four digits; a dash if it is not finite.
 
     >>> number(1234.567), number(0.00012345), number(float("nan"))
     ('1235', '0.0001234', '–')
@@ -34,7 +34,7 @@ def number(x: Any) -> str:
 @final
 @dataclass(frozen=True, eq=False)
 class ReportedRows:
-    """ReportedRows of a report and their predictions.
+    """Rows of a report and their predictions.
 
     Attributes
     ----------
@@ -98,12 +98,12 @@ class ReportedRows:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns."""
+        """Names of the columns."""
         return self.model.names
 
     @property
     def check(self) -> Check | None:
-        """What the targets say of the distributions, if there are two or more."""
+        """Calibration of the distributions by the targets, if there are two or more."""
         if self.y is None or len(self.y) < 2:
             return None
         return check_calibrated(self.y, self.dist, None, self.model.calibration)
@@ -144,7 +144,7 @@ class ReportedRows:
         ]
 
     def trained_on(self) -> tuple[str, str]:
-        """Whether the model knows these rows, as far as it can tell: a word and a sentence."""
+        """Whether the rows are among the reference rows: a word and a sentence."""
         if self.forgotten:
             without = "The model was saved without its training rows: averages are over these rows."
             return "rows of unknown origin", without

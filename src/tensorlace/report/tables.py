@@ -79,7 +79,7 @@ def _value(value: Any) -> str:
 
 
 def records(table: Any) -> list[dict[str, Any]]:
-    """ReportedRows of results, which are a data frame where pandas is installed."""
+    """Rows of results, which are a data frame where pandas is installed."""
     if table is None:
         return []
     return list(table.to_dict("records") if hasattr(table, "to_dict") else table)
@@ -98,7 +98,7 @@ _CHOICES = {
 
 
 def choices(record: FitRecord) -> list[dict[str, Any]]:
-    """For each thing that was left to the data: what was tried, and how well its best did."""
+    """Values that a search tried for each argument, with the best score of each."""
     tried = records(record.search_results)
     lines = []
     for key, name in _CHOICES.items():
@@ -135,14 +135,21 @@ def noise_table(record: FitRecord) -> list[dict[str, str]]:
         {
             "noise": str(line["noise"]).replace("_", " "),
             "factor": number(line["factor"]),
-            "degrees": number(line["degrees"]) if np.isfinite(line["degrees"]) else "normal tails",
-            "strength": number(line["strength"]),
+            "degrees": _if_any(line.get("degrees"), infinite="normal tails"),
+            "strength": _if_any(line.get("strength")),
             "score": f"{line['held_out_log_score']:.4f}",
             "rows": str(line.get("rows", "held out")),
             "chosen": "chosen" if line["chosen"] else "",
         }
         for line in records(record.noise_results)
     ]
+
+
+def _if_any(value: float | None, infinite: str = "") -> str:
+    """A parameter of a noise, empty where it has none of that name."""
+    if value is None or np.isnan(value):
+        return ""
+    return number(value) if np.isfinite(value) else infinite
 
 
 def row_table(rows: ReportedRows, which: Iterable[int], relevance: Array) -> dict[str, Any]:
@@ -186,7 +193,7 @@ def code(record: FitRecord) -> str:
 
 
 def versions(names: Sequence[str] = ("tensorlace", "numpy", "scipy", "scikit-learn")) -> str:
-    """What this was computed with."""
+    """Versions of the libraries, of Python and of the operating system."""
     found = []
     for name in names:
         try:

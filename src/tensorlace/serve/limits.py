@@ -1,4 +1,4 @@
-"""What a request may cost before anybody looks at it: size and time of its body."""
+"""Limits on the size of request bodies and on the time in which they arrive."""
 
 import asyncio
 import os
@@ -13,13 +13,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 __all__ = ["BODY_SECONDS", "LARGEST_BODY", "Limits", "error"]
 
 LARGEST_BODY = 10 * 2**20
-"""Bytes."""
+"""Bytes of one body."""
 
 LARGEST_TOTAL = 2**28
 """Bytes of all bodies at a time."""
 
 BODY_SECONDS = 30.0
-"""Within which a body has to arrive."""
+"""Seconds within which a body has to arrive."""
 
 
 _CLOSE = {"connection": "close"}
@@ -105,7 +105,7 @@ class Limits:
 
 
 class _Gone(Exception):  # noqa: N818
-    """Nobody waits for an answer any more."""
+    """The client has disconnected."""
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

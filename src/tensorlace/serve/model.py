@@ -1,4 +1,4 @@
-"""A model that answers requests: table in, four columns out."""
+"""A fitted model as the server uses it: tables in, predictions out."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
@@ -7,7 +7,7 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.errors import InputError
-from tensorlace.machines.fitted_model import FittedModel, HoldsModel, fitted_model
+from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.serve.values import ColumnValues
 
 __all__ = ["OUTPUTS", "ServedModel"]
@@ -36,8 +36,8 @@ class ServedModel:
 
     @classmethod
     def of(cls, model: FittedModel | HoldsModel, name: str, target: str | None = None) -> Self:
-        """From a fitted model, which is left as it is."""
-        fitted = replace(fitted_model(model), threads=1)
+        """Serve a copy of a fitted model that predicts with one thread."""
+        fitted = replace(holder(model).fitted_model(), threads=1)
         return cls(name, fitted, ColumnValues.of(fitted), target)
 
     def predict(self, table: Any, coverage: float) -> dict[str, Array]:

@@ -9,7 +9,7 @@ from tensorlace.serve.model import ServedModel
 __all__ = ["ADDRESS", "page"]
 
 ADDRESS = "http://address/"
-"""To be replaced by what the browser calls the server."""
+"""Placeholder of the address by which the browser calls the server."""
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem;

@@ -1,4 +1,4 @@
-"""Connections that are closed if a request does not begin in time."""
+"""HTTP connections with a time limit for the headers of a request."""
 
 import asyncio
 from typing import Any, final
@@ -8,7 +8,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 __all__ = ["HEADER_SECONDS", "ImpatientProtocol"]
 
 HEADER_SECONDS = 10.0
-"""From the opening of a connection, or the last answer on it, to the end of the next headers."""
+"""Seconds from the opening of a connection, or its last answer, to the end of the next headers."""
 
 
 @final
@@ -21,17 +21,17 @@ class ImpatientProtocol(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Start the clock."""
+        """Start the timer of the first headers."""
         super().connection_made(transport)
         self._start()
 
     def on_response_complete(self) -> None:
-        """Start it again."""
+        """Start the timer of the next headers."""
         super().on_response_complete()
         self._start()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop it."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)

@@ -1,4 +1,4 @@
-"""A process that listens: its socket, its limits, and how it ends."""
+"""The HTTP server: its socket, its time limits and its end."""
 
 import socket
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from tensorlace.serve.protocol import ImpatientProtocol
 __all__ = ["serve"]
 
 STOP_SECONDS = 3
-"""That answers under way may take once the server is told to stop."""
+"""Seconds for answers under way once the server is told to stop."""
 
 IDLE_SECONDS = 5
-"""That a connection may be idle between two requests."""
+"""Seconds that a connection may be idle between two requests."""
 
 
 def serve(

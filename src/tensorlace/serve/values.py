@@ -32,7 +32,7 @@ class ColumnValues:
 
     @classmethod
     def of(cls, model: FittedModel) -> Self:
-        """For a fitted model."""
+        """Reader of values for the columns of a fitted model."""
         return cls(model.names, model.encoding)
 
     @property

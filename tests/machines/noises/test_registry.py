@@ -32,10 +32,15 @@ class Contaminated(NoiseModel):
     factor: float = 1.0
     shrink: float = 1.0
     strength: float = 0.0
+    machines: tuple = ()
 
     @property
     def kind(self):
         return "contaminated"
+
+    @property
+    def description(self):
+        return f"normal, {self.share:.0%} of it much wider"
 
     @property
     def trivial(self):
@@ -59,8 +64,11 @@ class Contaminated(NoiseModel):
     def scaled(self, shrink):
         return replace(self, shrink=shrink)
 
-    def portable(self):
-        return {"factor": self.factor, "shrink": self.shrink}
+    def with_machines(self, machines):
+        return self
+
+    def portable(self, g, x):
+        return None
 
 
 class Contaminations(NoiseFamily):

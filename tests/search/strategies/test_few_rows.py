@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tensorlace.estimators.summary import overview
 
 from tests.helpers.searching import auto, table
 
@@ -22,7 +21,7 @@ def test_a_plain_model_stands_alone_unless_the_mixture_is_clearly_better(slope, 
             [rank, expected, "legendre"]
         ]
         groups = {1: "one for all weights", 2: "column"}[expected]
-        assert ("prior precisions", groups) in overview(model).facts
+        assert ("prior precisions", groups) in model.summary().facts
         assert model.noise_.kind == "gaussian"
 
 
@@ -53,6 +52,6 @@ def test_of_few_rows_nobody_is_too_sure(n):
     assert constant["weight"].sum() >= 1 / (n + 1) - 1e-12
     far = model.predict_dist([[3.0], [-3.0]])
     assert np.all(far.logpdf(np.array([1.5, -1.5])) > -10)
-    assert not model._sharp
+    assert not model.model_.ensemble.sharp
     repeated = auto(n_jobs=1).fit(np.repeat(X, 4, axis=0), np.repeat(np.sin(2 * X[:, 0]), 4))
-    assert repeated._sharp
+    assert repeated.model_.ensemble.sharp

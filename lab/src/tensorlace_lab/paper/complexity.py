@@ -12,7 +12,7 @@ from tensorlace.fitting.registry import CURVATURES
 from tensorlace.laplace.curvature import Curvature, Last
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
-from tensorlace.networks.cpd import Cores, initialise
+from tensorlace.networks.cpd import CPD
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import sweep
 from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
@@ -46,13 +46,13 @@ TIME_EXPONENTS = {
 }
 
 
-def problem(N: int, D: int, I: int, R: int, seed: int) -> tuple[MemoryRows, Cores]:
-    """Random rows and cores of a size."""
+def problem(N: int, D: int, I: int, R: int, seed: int) -> tuple[MemoryRows, CPD]:
+    """Random rows and a network of a size."""
     rng = np.random.default_rng(seed)
     bases = [UnitPolynomial(I)] * D
     u, y = rng.standard_normal((D, N)), rng.standard_normal(N)
     rows = MemoryRows(u, y, None, bases, block_rows=1024)
-    return rows, initialise([b.constant() for b in bases], R, rng)
+    return rows, CPD.initialise([b.constant() for b in bases], R, rng)
 
 
 def measure(work: Callable[[], Any], least: float) -> tuple[float, int]:
@@ -109,16 +109,16 @@ class Complexity(Experiment):
     def run(self, cell: Cell, data: str | None) -> Record:
         """Time and memory of one curvature, or of one sweep."""
         size = size_of(cell.set)
-        rows, cores = problem(**size, seed=cell.split)
+        rows, network = problem(**size, seed=cell.split)
         with rows:
             if cell.system == "map":
-                gamma = tuple(np.ones_like(V) for V in cores)
-                seconds, peak = measure(lambda: sweep(rows, cores, 1.0, gamma), REPEAT_SECONDS)
-                kept = sum(V.nbytes for V in cores)
+                gamma = tuple(np.ones_like(V) for V in network.cores)
+                seconds, peak = measure(lambda: sweep(rows, network, 1.0, gamma), REPEAT_SECONDS)
+                kept = sum(V.nbytes for V in network.cores)
             else:
                 bend = Last(-1) if cell.system == "last" else CURVATURES[cell.system]
-                seconds, peak = measure(lambda: _posterior(rows, cores, bend), REPEAT_SECONDS)
-                kept = stored_bytes(_posterior(rows, cores, bend))
+                seconds, peak = measure(lambda: _posterior(rows, network, bend), REPEAT_SECONDS)
+                kept = stored_bytes(_posterior(rows, network, bend))
         return {"metrics": {"step_seconds": seconds, "peak_bytes": peak, "kept_bytes": kept}}
 
     def markdown(self, records: Sequence[Record]) -> str:
@@ -154,9 +154,10 @@ class Complexity(Experiment):
         )
 
 
-def _posterior(rows: MemoryRows, cores: Cores, curvature: Curvature) -> Posterior:
+def _posterior(rows: MemoryRows, network: CPD, curvature: Curvature) -> Posterior:
+    cores = network.cores
     P = sum(cores[d].size for d in curvature.bayesian_cores(len(cores)))
-    found = curvature.evaluate(rows, cores, None)
+    found = curvature.evaluate(rows, network, None)
     return found.posterior(1.0, np.ones(P), Truncation())
 
 

@@ -26,6 +26,7 @@ from sklearn.model_selection import RepeatedKFold
 
 from tensorlace._types import Array
 from tensorlace.columns.bases import UnitPolynomial
+from tensorlace.networks.cpd import CPD
 from tensorlace.networks.gram import expand, moments, padded
 from tensorlace.predictive.distributions import Normal
 from tensorlace.rows.memory import MemoryRows
@@ -235,7 +236,7 @@ def _eigen(
     if how.curvature == "full":
         bases = [UnitPolynomial(len(p)) for p in phi]
         with MemoryRows(np.ascontiguousarray(x.T), y, None, bases, block_rows=512) as rows:
-            H = H + residual_curvature(rows, tuple(cores))
+            H = H + residual_curvature(rows, CPD(tuple(cores)))
     values, vectors = np.linalg.eigh(beta * H + how.prior_precision * np.eye(len(H)))
     return values, vectors
 

@@ -98,7 +98,7 @@ class Refit:
         elif isinstance(curvature, Full):
             bases = [c.basis for c in base.columns.columns]
             with MemoryRows(u, target, None, bases, block_rows=512) as rows:
-                hessians = [grams[0] + residual_curvature(rows, cores)]
+                hessians = [grams[0] + residual_curvature(rows, base.fit.network)]
         parts = tuple(map(Part.of, hessians, grams))
         return cls(base, curvature, len(y), rss, parts)
 

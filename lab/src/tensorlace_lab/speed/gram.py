@@ -9,11 +9,12 @@ from threadpoolctl import threadpool_limits
 
 from tensorlace._types import Array
 from tensorlace.columns.bases import Chebyshev
-from tensorlace.networks.cpd import Cores, design, initialise
+from tensorlace.networks.cpd import CPD
 from tensorlace.networks.gram import block_rows, expand, moments
 from tensorlace.networks.native.engine import CompiledEngine
+from tensorlace.networks.network import Surroundings, design
 from tensorlace.rows.memory import Block, MemoryRows, Rows, Statistic
-from tensorlace.solvers.als import Environments, core_system
+from tensorlace.solvers.als import core_system
 from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
 from tensorlace_lab.measuring.processes import best_of
 from tensorlace_lab.measuring.runner import Experiment, Options
@@ -28,17 +29,17 @@ SIZES = [(100_000, 8, 16), (100_000, 16, 20), (100_000, 32, 20), (100_000, 40, 2
 DENSE_BLOCK = 1024
 
 
-def problem(N: int, D: int, I: int, R: int, block: int) -> tuple[MemoryRows, Cores]:
+def problem(N: int, D: int, I: int, R: int, block: int) -> tuple[MemoryRows, CPD]:
     rng = np.random.default_rng(SEED)
     bases = [Chebyshev(I)] * D
     u, y = rng.uniform(-1, 1, (D, N)), rng.standard_normal(N)
-    cores = initialise([b.constant() for b in bases], R, rng)
-    return MemoryRows(u, y, None, bases, block_rows=block, memory_budget=8 << 30), cores
+    network = CPD.initialise([b.constant() for b in bases], R, rng)
+    return MemoryRows(u, y, None, bases, block_rows=block, memory_budget=8 << 30), network
 
 
-def environment(environments: Environments, block: Block, cores: Cores) -> Array:
+def environment(surroundings: Surroundings, block: Block, network: CPD) -> Array:
     """Environment of the first core: all that is to its right."""
-    Z = environments.around(block, cores, 0)[1]
+    Z = surroundings.around(block, 0, network.cores)[1]
     assert Z is not None
     return Z
 
@@ -73,12 +74,12 @@ def dense_gram(rows: Rows, Z: list[Array]) -> Array:
     return rows.reduce(kernel)[0]
 
 
-def dense_update(rows: Rows, cores: Cores, environments: Environments) -> Statistic:
+def dense_update(rows: Rows, network: CPD, surroundings: Surroundings) -> Statistic:
     """All of a core's least-squares problem, with the dense Gram matrix."""
 
     def kernel(block: Block) -> Statistic:
-        Z, phi = environment(environments, block, cores), block.phi(0)
-        residual = block.y - np.einsum("rn,rn->n", Z, cores[0] @ phi)
+        Z, phi = environment(surroundings, block, network), block.phi(0)
+        residual = block.y - np.einsum("rn,rn->n", Z, network.cores[0] @ phi)
         A = design(Z, phi)
         return A @ A.T, A @ residual
 
@@ -87,21 +88,22 @@ def dense_update(rows: Rows, cores: Cores, environments: Environments) -> Statis
 
 def measure(N: int, I: int, R: int) -> dict[str, float]:
     """Seconds of all ways to sum a Gram matrix, taking turns, and the rate of DGEMM."""
-    rows, cores = problem(N, 2, I, R, block_rows(R))
+    rows, network = problem(N, 2, I, R, block_rows(R))
     dense_rows, _ = problem(N, 2, I, R, DENSE_BLOCK)
-    kept, dense_kept = Environments(keep=True), Environments(keep=True)
-    Z = [environment(kept, block, cores) for block in rows.blocks]
-    dense_Z = [environment(dense_kept, block, cores) for block in dense_rows.blocks]
+    kept, dense_kept = network.surroundings(keep=True), network.surroundings(keep=True)
+    Z = [environment(kept, block, network) for block in rows.blocks]
+    dense_Z = [environment(dense_kept, block, network) for block in dense_rows.blocks]
     G, H = structured_gram(rows, Z, R), dense_gram(dense_rows, dense_Z)
     compiled_rows, _ = problem(N, 2, I, R, CompiledEngine().block_rows(R))
-    right = [environment(Environments(keep=False), b, cores) for b in compiled_rows.blocks]
+    fresh = network.surroundings(keep=False)
+    right = [environment(fresh, block, network) for block in compiled_rows.blocks]
     seconds = best_of(
         15,
         partial(structured_gram, rows, Z, R),
         partial(compiled_gram, compiled_rows, right, R),
         partial(dense_gram, dense_rows, dense_Z),
-        partial(core_system, rows, cores, 0, kept),
-        partial(dense_update, dense_rows, cores, dense_kept),
+        partial(core_system, rows, network, 0, kept),
+        partial(dense_update, dense_rows, network, dense_kept),
     )
     gram, compiled, syrk, update, dense = (s / N * 1e6 for s in seconds)
     rate = matrix_rate()

@@ -19,7 +19,7 @@ from tensorlace.fitting.fit_network import warm_start
 from tensorlace.fitting.run import Start
 from tensorlace.laplace.curvature import Last
 from tensorlace.laplace.precision import Fixed
-from tensorlace.networks.cpd import Cores, initialise
+from tensorlace.networks.cpd import CPD
 from tensorlace.networks.gram import block_rows
 from tensorlace.rows.memory import Block, MemoryRows, Rows, Statistic
 from tensorlace.rows.stages import stages
@@ -68,6 +68,7 @@ class Counted(Rows):
         self._rows, self.passes = rows, 0
         self.bases, self.n_rows, self.engine = rows.bases, rows.n_rows, rows.engine
         self.total_weight, self.memory_budget = rows.total_weight, rows.memory_budget
+        self.likelihood = rows.likelihood
 
     def reduce(self, kernel: Callable[[Block], Statistic], *, light: bool = False) -> Statistic:
         """Count, and pass on."""
@@ -89,21 +90,21 @@ def table(N: int, D: int) -> tuple[Array, Array]:
 
 
 def run(
-    solver: Solver, rows: Counted, parts: list[Counted], cores: Cores, seconds: float
+    solver: Solver, rows: Counted, parts: list[Counted], network: CPD, seconds: float
 ) -> list[tuple[float, float, float]]:
     """Seconds, passes (those over a part by its share) and objective after each step."""
     settings = Config(
-        cores[0].shape[0],
+        network.rank,
         solver=solver,
         curvature=Last(0),
         noise=Fixed(BETA),
         prior=Fixed(GAMMA),
     )
-    gamma = tuple(np.full(V.shape, GAMMA) for V in cores)
+    gamma = tuple(np.full(V.shape, GAMMA) for V in network.cores)
     for part in (rows, *parts):
         part.passes = 0
     start = perf_counter()
-    state = solver.start(rows, warm_start(parts, settings, Start(cores)).cores)
+    state = solver.start(rows, warm_start(parts, settings, Start(network)).network)
     # gathering the largest part is a pass
     before = bool(parts) + sum(part.passes * part.n_rows / rows.n_rows for part in parts)
     way = []
@@ -130,7 +131,7 @@ def measure(N: int, D: int, I: int, R: int, seconds: float) -> list[dict[str, An
         MemoryRows, weight=None, bases=bases, block_rows=block_rows(R), threads=2,
         memory_budget=4 << 30,
     )  # fmt: skip
-    cores = initialise([b.constant() for b in bases], R, np.random.default_rng(SEED))
+    network = CPD.initialise([b.constant() for b in bases], R, np.random.default_rng(SEED))
     keys = hashes(0, N)
     sizes = stages(N, D * I * R, D)
     chosen = [keys <= np.uint64((size << 64) // N) for size in sizes]
@@ -141,7 +142,7 @@ def measure(N: int, D: int, I: int, R: int, seconds: float) -> list[dict[str, An
             if name == "gauss_newton" and N * (D * I * R) ** 2 > DENSE_WORK:
                 continue
             for grown in (False, True) if parts else (False,):
-                ways[name, grown] = run(solver, rows, parts if grown else [], cores, seconds)
+                ways[name, grown] = run(solver, rows, parts if grown else [], network, seconds)
     best = min(objective for way in ways.values() for *_, objective in way)
     results, auto = [], automatic(N, D, I, R)
     for (name, grown), way in ways.items():

@@ -12,7 +12,7 @@ from tensorlace import TNKMRegressor
 from tensorlace._types import Array
 from tensorlace.fitting.registry import ENGINES
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.networks.cpd import Cores
+from tensorlace.networks.network import Network
 from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
 from tensorlace_lab.measuring.processes import best_of
 from tensorlace_lab.measuring.runner import Experiment, Options
@@ -39,10 +39,10 @@ def table(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     return X, np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] ** 2 + noise
 
 
-def moved(machine: KernelMachine, deviation: Array) -> Cores:
-    """Cores of a draw from the posterior of the last core."""
-    *others, last = machine.fit.cores
-    return (*others, last + deviation.reshape(last.shape))
+def moved(machine: KernelMachine, deviation: Array) -> Network:
+    """Network of a draw from the posterior of the last core."""
+    network, d = machine.fit.network, len(machine.fit.cores) - 1
+    return network.with_core(d, network.cores[d] + deviation.reshape(network.cores[d].shape))
 
 
 def measured(
@@ -54,7 +54,7 @@ def measured(
     machine = model.machines_[0]
     deviations = machine.fit.posterior.sample(rng, DRAWS)
     networks = [
-        replace(machine, fit=replace(machine.fit, cores=moved(machine, deviation)))
+        replace(machine, fit=replace(machine.fit, network=moved(machine, deviation)))
         for deviation in deviations.T
     ]
     mean, both, joint_mean, joint_both, samples, draws, one_by_one = best_of(

@@ -17,7 +17,7 @@ import numpy as np
 from tensorlace.columns.bases import Cosine
 from tensorlace.columns.columns import Column, Columns
 from tensorlace.columns.warps import MinMax, Standardise
-from tensorlace.networks.cpd import initialise
+from tensorlace.networks.cpd import CPD
 from tensorlace.networks.gram import block_rows
 from tensorlace.rows.memory import MemoryRows, Rows
 from tensorlace.rows.streamed import StreamedRows
@@ -85,8 +85,9 @@ def sweep_seconds(
     )
     target = Standardise.fit(source.read(0, min(N, 1 << 16)).y)
     bases = [column.basis for column in columns.columns]
-    cores = initialise([b.constant() for b in bases], R, np.random.default_rng(SEED))
-    gamma = tuple(np.full(V.shape, GAMMA) for V in cores)
+    constants = [basis.constant() for basis in bases]
+    network = CPD.initialise(constants, R, np.random.default_rng(SEED))
+    gamma = tuple(np.full(V.shape, GAMMA) for V in network.cores)
     block = block_rows(R)
     if where == STREAMED:
         rows: Rows = StreamedRows(
@@ -102,7 +103,7 @@ def sweep_seconds(
     with rows:
         for _ in range(repeats):
             start = perf_counter()
-            sweep(rows, cores, BETA, gamma)
+            sweep(rows, network, BETA, gamma)
             seconds.append(perf_counter() - start)
     return {"sweep_s": min(seconds)}
 

@@ -15,11 +15,12 @@ from threadpoolctl import ThreadpoolController
 
 from tensorlace._types import Array
 from tensorlace.columns.bases import UnitPolynomial
-from tensorlace.networks.cpd import Cores, balance, initialise
+from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import NUMPY, Engine
+from tensorlace.networks.network import Cores, Network
 from tensorlace.rows.memory import MemoryRows
 from tensorlace.solvers.als import sweep
-from tensorlace.solvers.linearisation import residual_squares
+from tensorlace.solvers.linearisation import loss
 from tensorlace_lab.measuring.cells import Cell, Record, size_name, size_of
 from tensorlace_lab.measuring.processes import best_of, isolated, memory_mb
 from tensorlace_lab.measuring.runner import Experiment, Options
@@ -94,19 +95,19 @@ class Peer:
         return tuple(np.asarray(V).T.copy() for V in self._model.params)
 
 
-def objective(rows: MemoryRows, cores: Cores) -> float:
-    penalty = sum(float(np.sum(V * V)) for V in cores)
-    return 0.5 * (BETA * residual_squares(rows, cores) + GAMMA * penalty)
+def objective(rows: MemoryRows, network: Network) -> float:
+    penalty = sum(float(np.sum(V * V)) for V in network.cores)
+    return 0.5 * (BETA * loss(rows, network) + GAMMA * penalty)
 
 
-def problem(N: int, D: int, I: int, R: int) -> tuple[Array, Array, Cores, Cores]:
-    """Variables (D, N), target, cores to start from and prior precisions."""
+def problem(N: int, D: int, I: int, R: int) -> tuple[Array, Array, CPD, Cores]:
+    """Variables (D, N), target, network to start from and prior precisions."""
     rng = np.random.default_rng(SEED)
     x = rng.uniform(-1.5, 1.5, (D, N))
     y = np.sin(2 * x[0]) * x[1] + x[2] ** 2 + 0.1 * rng.standard_normal(N)
     y = (y - y.mean()) / y.std()
-    cores = initialise([UnitPolynomial(I).constant()] * D, R, rng)
-    return x, y, cores, tuple(np.full(V.shape, GAMMA) for V in cores)
+    network = CPD.initialise([UnitPolynomial(I).constant()] * D, R, rng)
+    return x, y, network, tuple(np.full(V.shape, GAMMA) for V in network.cores)
 
 
 def our_rows(x: Array, y: Array, I: int, R: int, engine: Engine) -> MemoryRows:
@@ -132,21 +133,21 @@ def engines() -> dict[str, Engine]:
 
 
 def measure(N: int, D: int, I: int, R: int) -> dict[str, Any]:
-    x, y, cores, gamma = problem(N, D, I, R)
+    x, y, network, gamma = problem(N, D, I, R)
     repeats = 9 if N * D * I * I * R * R < 1e11 else 3
-    peer = Peer(x, y, I, cores)
+    peer = Peer(x, y, I, network.cores)
     start = perf_counter()
     peer.sweep()
     compile_and_sweep = perf_counter() - start
-    theirs = balance(peer.cores(), gamma)
+    theirs = CPD(peer.cores()).balanced(gamma)
     phi = [UnitPolynomial(I).phi(u) for u in x]
     rows = {name: our_rows(x, y, I, R, engine) for name, engine in engines().items()}
-    ours, _ = sweep(rows["tensorlace"], cores, BETA, gamma)
+    ours, _ = sweep(rows["tensorlace"], network, BETA, gamma)
     difference = objective(rows["tensorlace"], ours) / objective(rows["tensorlace"], theirs) - 1.0
     systems: dict[str, tuple[int, Callable[[], Any]]] = {  # with threads of BLAS
-        **{name: (1, partial(sweep, table, cores, BETA, gamma)) for name, table in rows.items()},
+        **{name: (1, partial(sweep, table, network, BETA, gamma)) for name, table in rows.items()},
         "tnkm": (2, peer.sweep),
-        "dense_numpy": (2, partial(dense_sweep, phi, y, cores)),
+        "dense_numpy": (2, partial(dense_sweep, phi, y, network.cores)),
     }
     seconds = in_turns(repeats, systems)
     for table in rows.values():
@@ -173,20 +174,20 @@ def in_turns(repeats: int, systems: dict[str, tuple[int, Callable[[], Any]]]) ->
 
 def memory(system: str, N: int, D: int, I: int, R: int) -> dict[str, Any]:
     """What one sweep adds to the memory of a process of its own."""
-    x, y, cores, gamma = problem(N, D, I, R)
+    x, y, network, gamma = problem(N, D, I, R)
     if system == "tnkm":
         small = problem(64, D, I, R)
-        Peer(small[0], small[1], I, small[2]).sweep()  # loads and starts the library
+        Peer(small[0], small[1], I, small[2].cores).sweep()  # loads and starts the library
     with our_rows(*problem(64, D, I, R)[:2], I, R, NUMPY) as rows:
-        sweep(rows, cores, BETA, gamma)
+        sweep(rows, network, BETA, gamma)
     before = memory_mb() or np.nan
     if system == "tnkm":
-        Peer(x, y, I, cores).sweep()
+        Peer(x, y, I, network.cores).sweep()
     elif system == "dense_numpy":
-        dense_sweep([UnitPolynomial(I).phi(u) for u in x], y, cores)
+        dense_sweep([UnitPolynomial(I).phi(u) for u in x], y, network.cores)
     else:
         with our_rows(x, y, I, R, engines()[system]) as rows:
-            sweep(rows, cores, BETA, gamma)
+            sweep(rows, network, BETA, gamma)
     return {"added_mb": (memory_mb("VmHWM") or np.nan) - before}
 
 

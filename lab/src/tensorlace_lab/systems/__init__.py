@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
+from tensorlace.errors import InputError
+
 if TYPE_CHECKING:
     from tensorlace_lab.systems.regressor import System
 
@@ -78,14 +80,28 @@ PEERS = tuple(_PEERS)
 class _Systems(Mapping[str, "type[System]"]):
     """Name -> class, loaded when looked up."""
 
+    def __init__(self) -> None:
+        self._others: dict[str, type[System]] = {}
+
+    def register(self, name: str, cls: "type[System]") -> None:
+        """Add a system that is defined elsewhere."""
+        if name in self:
+            raise InputError(f"there is a system {name!r} already: register it by another name")
+        self._others[name] = cls
+
     def __getitem__(self, name: str) -> "type[System]":
-        return __getattr__(_WHERE[name].partition(":")[2])
+        found = self._others.get(name)
+        return found or __getattr__(_WHERE[name].partition(":")[2])
+
+    def __contains__(self, name: object) -> bool:
+        return name in _WHERE or name in self._others
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_WHERE)
+        yield from _WHERE
+        yield from self._others
 
     def __len__(self) -> int:
-        return len(_WHERE)
+        return len(_WHERE) + len(self._others)
 
 
 def __getattr__(name: str) -> Any:
@@ -104,5 +120,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-SYSTEMS: Mapping[str, "type[System]"] = _Systems()
+SYSTEMS = _Systems()
 """All of them by name; a further one is a file, and a line in this module."""

@@ -8,7 +8,7 @@ import typer
 from tensorlace.cli.options import Model
 from tensorlace.cli.output import count, number, say
 from tensorlace.errors import InputError
-from tensorlace.machines.fitted_model import fitted_model
+from tensorlace.machines.fitted_model import holder
 from tensorlace.model_file.files import describe, load
 
 __all__ = ["export"]
@@ -37,7 +37,7 @@ def export(
     from tensorlace.export import save_onnx
     from tensorlace.export.inputs import Inputs
 
-    fitted = fitted_model(load(model))
+    fitted = holder(load(model)).fitted_model()
     path = model.with_suffix(".onnx") if output is None else output
     if path.exists() and path.samefile(model):
         raise InputError(f"{path} is the model itself: choose another name with --output")

@@ -7,7 +7,7 @@ from tensorlace.cli.options import Json, Model
 from tensorlace.cli.output import count, number, print_json, say, table
 from tensorlace.columns.encoding import LevelCodes
 from tensorlace.machines.ensemble import Ensemble
-from tensorlace.machines.fitted_model import fitted_model
+from tensorlace.machines.fitted_model import holder
 from tensorlace.model_file.files import describe, load
 
 __all__ = ["inspect"]
@@ -20,7 +20,7 @@ def inspect(model: Model, json: Json = False) -> None:
 
     tensorlace inspect houses.tlace
     """
-    fitted, facts = fitted_model(load(model)), describe(model)
+    fitted, facts = holder(load(model)).fitted_model(), describe(model)
     record = fitted.record
     about, notes = facts["about"], facts["notes"]
     columns: list[dict[str, Any]] = [

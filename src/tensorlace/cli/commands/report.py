@@ -9,7 +9,7 @@ from tensorlace.cli.files import as_text, features, take_target
 from tensorlace.cli.options import Data, Model
 from tensorlace.cli.output import count, note, number, say, steps
 from tensorlace.errors import SourceError
-from tensorlace.machines.fitted_model import fitted_model
+from tensorlace.machines.fitted_model import holder
 from tensorlace.model_file.files import describe, load
 from tensorlace.sources.files import read_frame
 
@@ -43,7 +43,7 @@ def report(
     """
     from tensorlace.report import write_report  # takes long to import
 
-    fitted, facts = fitted_model(load(model)), describe(model)
+    fitted, facts = holder(load(model)).fitted_model(), describe(model)
     notes: dict[str, Any] = dict(facts["notes"])
     name = target or notes.pop("target", None)
     frame, y, without = read_frame(data, text=as_text(fitted)), None, 0

@@ -1,6 +1,6 @@
 """Families of noise that a search chooses from, by name.
 
-Imports from: machines
+Imports from: no other room.
 """
 
 __all__: list[str] = []

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tensorlace.predictive.distributions import Mixture
-from tensorlace_lab.systems.parts.descent import descend, double, initial_layers, plain_steps
+from tensorlace_lab.systems.parts.descent import Training, double, initial_layers
 from tensorlace_lab.systems.regressor import Array, Baseline, equal_mixture
 
 __all__ = ["BayesByBackprop"]
@@ -68,17 +68,9 @@ class BayesByBackprop(Baseline):
         sizes = (X.shape[1], *self.hidden, 1)
         means = initial_layers(sizes, rng)
         logs = [(np.full_like(W, np.log(0.02)), np.full_like(b, np.log(0.02))) for W, b in means]
-        steps = plain_steps(len(X), self.epochs, self.batch_size, self.min_steps)
-        (means, logs, log_noise), _ = descend(
-            _loss,
-            (means, logs, np.log(0.3)),
-            (X, y),
-            float(len(X)),
-            int(rng.integers(2**31 - 1)),
-            steps=steps,
-            batch=self.batch_size,
-            rate=self.learning_rate,
-        )
+        training = Training(self.epochs, self.learning_rate, self.batch_size, self.min_steps)
+        start, seed = (means, logs, np.log(0.3)), int(rng.integers(2**31 - 1))
+        means, logs, log_noise = training.minimise(_loss, start, (X, y), float(len(X)), seed)
         self._means, self._logs = jax.tree.map(np.asarray, (means, logs))
         self.noise_std_, self._seed = float(np.exp(log_noise)), int(rng.integers(2**31 - 1))
 

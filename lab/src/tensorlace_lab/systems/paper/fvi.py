@@ -12,12 +12,13 @@ from jax.scipy.linalg import cho_solve
 from tensorlace.predictive.distributions import Normal
 from tensorlace_lab.systems.paper.laplace_bnn import jacobian
 from tensorlace_lab.systems.parts.descent import (
-    descend,
+    Training,
     double,
     initial_layers,
     network,
-    plain_steps,
+    squared_exponential,
 )
+from tensorlace_lab.systems.parts.held_out import held_out, variance_factor
 from tensorlace_lab.systems.parts.kernel import most_likely
 from tensorlace_lab.systems.regressor import Array, Baseline
 
@@ -86,28 +87,19 @@ class FVI(Baseline):
 
     @double
     def _fit(self, X: Array, y: Array, rng: np.random.Generator) -> None:
-        held, rest = np.split(rng.permutation(len(X)), [max(len(X) // 10, 1)])
+        held, rest = held_out(len(X), rng)
         X_held, y_held, X, y = X[held], y[held], X[rest], y[rest]
         kernel = most_likely(X, y, rng, self.hyper_rows)
         layers = initial_layers((X.shape[1], *self.hidden, 1), rng)
         logs = np.full(sum(W.size + b.size for W, b in layers), np.log(0.02))
         box = (X.min(axis=0), X.max(axis=0))
-        steps = plain_steps(len(X), self.epochs, self.batch_size, self.min_steps)
-        (layers, logs, log_noise), _ = descend(
-            _loss,
-            (layers, logs, np.log(0.3)),
-            (X, y),
-            (kernel.lengths, kernel.signal, box, float(len(X))),
-            int(rng.integers(2**31 - 1)),
-            steps=steps,
-            batch=self.batch_size,
-            rate=self.learning_rate,
-        )
+        training = Training(self.epochs, self.learning_rate, self.batch_size, self.min_steps)
+        start, seed = (layers, logs, np.log(0.3)), int(rng.integers(2**31 - 1))
+        constants = (kernel.lengths, kernel.signal, box, float(len(X)))
+        layers, logs, log_noise = training.minimise(_loss, start, (X, y), constants, seed)
         self._layers, self._logs = jax.tree.map(np.asarray, (layers, logs))
         self.noise_std_, self.temperature_ = float(np.exp(log_noise)), 1.0
-        dist = self._predict(X_held)
-        # the variance factor of least Gaussian NLL, in closed form
-        self.temperature_ = max(float(np.mean(((y_held - dist.mean) / dist.std) ** 2)), 1e-6)
+        self.temperature_ = variance_factor(self._predict(X_held), y_held)
 
     @double
     def _predict(self, X: Array) -> Normal:
@@ -127,10 +119,8 @@ def _loss(parameters: Any, rows: Any, constants: Any, key: Any, _progress: Any) 
     f, J = network(layers, M), _jacobian(layers, M)
     error = (y - f[:n_batch]) ** 2 + J[:n_batch] ** 2 @ spread
     fit = jnp.mean(log_noise + 0.5 * error / jnp.exp(2 * log_noise))
-    scaled = M / lengths
-    distances = jnp.sum((scaled[:, None] - scaled[None]) ** 2, axis=2)
     nugget = _JITTER * jnp.eye(len(M))
-    K = signal * jnp.exp(-0.5 * distances) + nugget
+    K = squared_exponential(M, lengths, signal) + nugget
     return fit + _divergence(f, (J * spread) @ J.T + nugget, K) / n
 
 

@@ -11,7 +11,13 @@ from scipy.linalg import cholesky, solve_triangular
 
 from tensorlace.metrics import nll
 from tensorlace.predictive.distributions import Normal
-from tensorlace_lab.systems.parts.descent import descend, double, initial_layers, plain_steps
+from tensorlace_lab.systems.parts.descent import (
+    Training,
+    double,
+    initial_layers,
+    squared_exponential,
+)
+from tensorlace_lab.systems.parts.held_out import held_out, variance_factor
 from tensorlace_lab.systems.parts.kernel import SquaredExponential, likely
 from tensorlace_lab.systems.regressor import Array, Baseline
 
@@ -84,7 +90,7 @@ class GWI(Baseline):
 
     @double
     def _fit(self, X: Array, y: Array, rng: np.random.Generator) -> None:
-        held, rest = np.split(rng.permutation(len(X)), [max(len(X) // 10, 1)])
+        held, rest = held_out(len(X), rng)
         X_held, y_held, X, y = X[held], y[held], X[rest], y[rest]
         M = self.max_inducing
         M = len(X) if len(X) <= M else max(M // 2, round(2 * np.sqrt(len(X))))
@@ -103,17 +109,9 @@ class GWI(Baseline):
         noise = max(kernel.noise, 1e-6)
         start = _lower_root_of_inverse(np.eye(A.shape[1]) + A.T @ A / noise)
         norms = [(np.ones(n), np.zeros(n)) for n in self.hidden]
-        steps = plain_steps(len(X), self.epochs, self.batch_size, self.min_steps)
-        (mean, root), _ = descend(
-            _loss,
-            ((layers, norms), start),
-            (X, y, A),
-            (kernel.lengths, kernel.signal, noise, float(len(X))),
-            seed,
-            steps=steps,
-            batch=self.batch_size,
-            rate=self.learning_rate,
-        )
+        training = Training(self.epochs, self.learning_rate, self.batch_size, self.min_steps)
+        constants = (kernel.lengths, kernel.signal, noise, float(len(X)))
+        mean, root = training.minimise(_loss, ((layers, norms), start), (X, y, A), constants, seed)
         _, statistics = _network(mean, X, None)
         mean, root, statistics = jax.tree.map(np.asarray, (mean, np.tril(root), statistics))
         return _Measure(prior, mean, statistics, root, noise)
@@ -164,9 +162,7 @@ class _Measure:
 
     def tempered(self, X: Array, y: Array) -> Self:
         """With the variance factor of least Gaussian NLL on these rows, in closed form."""
-        dist = self(X)
-        factor = float(np.mean(((y - dist.mean) / dist.std) ** 2))
-        return replace(self, temperature=max(factor, 1e-6))
+        return replace(self, temperature=variance_factor(self(X), y))
 
 
 def _network(parameters: Any, X: Any, statistics: Any) -> tuple[Any, Any]:
@@ -189,10 +185,8 @@ def _loss(parameters: Any, rows: Any, constants: Any, key: Any, _progress: Any) 
     m, _ = _network(mean, X, None)
     size = min(_SUBSET, len(X))
     at = jax.random.choice(key, len(X), (size,), replace=False)
-    scaled, a = X[at] / lengths, A[at]
-    distances = jnp.sum((scaled[:, None] - scaled[None]) ** 2, axis=2)
-    nugget = 1e-6 * signal * jnp.eye(size)
-    K = signal * jnp.exp(-0.5 * distances) + nugget
+    a, nugget = A[at], 1e-6 * signal * jnp.eye(size)
+    K = squared_exponential(X[at], lengths, signal) + nugget
     inner = a @ jnp.tril(root)
     R = K - a @ a.T + inner @ inner.T + nugget
     r = jnp.mean(jnp.diagonal(R))

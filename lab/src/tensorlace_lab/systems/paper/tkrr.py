@@ -5,15 +5,13 @@ from typing import Any, final
 
 import numpy as np
 
-from tensorlace.columns.bases import Sine
 from tensorlace.predictive.distributions import Normal
 from tensorlace_lab.systems.parts.cp_machine import CoreLaplace, alternate, near_constant
 from tensorlace_lab.systems.parts.kernel import most_likely
+from tensorlace_lab.systems.parts.sine_features import MAX_LENGTHS, sine_features
 from tensorlace_lab.systems.regressor import Array, Baseline, UnitBox
 
-__all__ = ["MAX_LENGTHS", "TKRR"]
-
-MAX_LENGTHS = (0.1, 0.2, 0.3, 0.5, 1.0)
+__all__ = ["TKRR"]
 
 
 @final
@@ -73,15 +71,11 @@ class TKRR(Baseline):
         U = self._box(X)
         kernel = most_likely(U, y, rng, self.hyper_rows, ard=False)
         self.lengthscale_ = min(float(kernel.lengths[0]), max_length)
-        features = self._features(U)
+        features = sine_features(U, self.n_basis, self.lengthscale_)
         cores = near_constant(features, self.rank, rng)
         ridge = kernel.noise / kernel.signal
         cores = alternate(features, y, cores, max(ridge, 1e-9), self.n_sweeps)
         self._posterior = CoreLaplace.best(features, y, cores, kernel.noise)
 
     def _predict(self, X: Array) -> Normal:
-        return self._posterior.predict(self._features(self._box(X)))
-
-    def _features(self, U: Array) -> list[Array]:
-        basis = Sine(self.n_basis, self.lengthscale_)
-        return [basis.phi(np.ascontiguousarray(u)).T for u in U.T]
+        return self._posterior.predict(sine_features(self._box(X), self.n_basis, self.lengthscale_))

@@ -8,12 +8,11 @@ import numpy as np
 from scipy.linalg import solve
 from scipy.optimize import minimize_scalar
 
-from tensorlace.columns.bases import Sine
 from tensorlace.predictive.distributions import Normal
-from tensorlace_lab.systems.paper.tkrr import MAX_LENGTHS
 from tensorlace_lab.systems.parts.cp_machine import near_constant
 from tensorlace_lab.systems.parts.evidence import most_evident
 from tensorlace_lab.systems.parts.kernel import most_likely
+from tensorlace_lab.systems.parts.sine_features import MAX_LENGTHS, sine_features
 from tensorlace_lab.systems.regressor import Array, Baseline, UnitBox
 
 __all__ = ["TNGPR", "ProjectedPosterior", "alternate_train", "train_design"]
@@ -78,14 +77,15 @@ class TNGPR(Baseline):
         kernel = most_likely(U, y, rng, self.hyper_rows, ard=False)
         length, signal, noise = float(kernel.lengths[0]), kernel.signal, max(kernel.noise, 1e-7)
         length = min(length, max_length)
-        cores = _start(self._features(U, length), self.rank, rng)
+        cores = _start(sine_features(U, self.n_basis, length), self.rank, rng)
         d = len(cores) // 2
         for _ in range(self.n_rounds):
-            features = self._features(U, length)
+            features = sine_features(U, self.n_basis, length)
             cores = alternate_train(features, y, cores, noise / signal, self.n_sweeps, d)
 
             def posterior(log_length: float, cores: list[Array] = cores) -> ProjectedPosterior:
-                A = train_design(self._features(U, float(np.exp(log_length))), cores, d)
+                features = sine_features(U, self.n_basis, float(np.exp(log_length)))
+                A = train_design(features, cores, d)
                 return ProjectedPosterior.of(A, y, (signal, noise))  # noqa: B023
 
             at = np.log(length)
@@ -101,12 +101,8 @@ class TNGPR(Baseline):
         self._cores, self._core, self.lengthscale_ = cores, d, length
 
     def _predict(self, X: Array) -> Normal:
-        features = self._features(self._box(X), self.lengthscale_)
+        features = sine_features(self._box(X), self.n_basis, self.lengthscale_)
         return self._posterior.predict(train_design(features, self._cores, self._core))
-
-    def _features(self, U: Array, length: float) -> list[Array]:
-        basis = Sine(self.n_basis, length)
-        return [basis.phi(np.ascontiguousarray(u)).T for u in U.T]
 
 
 @final

@@ -5,16 +5,25 @@ JAX.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial, wraps
 from itertools import pairwise
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-__all__ = ["descend", "double", "initial_layers", "network", "plain_steps"]
+__all__ = [
+    "Training",
+    "descend",
+    "double",
+    "initial_layers",
+    "network",
+    "plain_steps",
+    "squared_exponential",
+]
 P = ParamSpec("P")
 T = TypeVar("T")
 Layers = list[tuple[Any, Any]]
@@ -43,6 +52,13 @@ def network(layers: Any, X: Any, activation: Callable[[Any], Any] = jnp.tanh) ->
         X = activation(X @ W + b)
     W, b = layers[-1]
     return (X @ W + b)[:, 0]
+
+
+def squared_exponential(X: Any, lengths: Any, signal: Any) -> Any:
+    """Kernel matrix (n, n) of X (n, D), differentiable."""
+    scaled = X / lengths
+    distances = jnp.sum((scaled[:, None] - scaled[None]) ** 2, axis=2)
+    return signal * jnp.exp(-0.5 * distances)
 
 
 def plain_steps(n_rows: int, epochs: int, batch: int, fewest: int) -> int:
@@ -97,3 +113,35 @@ def descend(
     start = (parameters, optimiser.init(parameters), jax.random.key(seed))
     (parameters, _, _), values = jax.lax.scan(step, start, jnp.arange(steps))
     return parameters, values
+
+
+@final
+@dataclass(frozen=True)
+class Training:
+    """How long, how fast and by how many rows at a time a network is trained.
+
+    Attributes
+    ----------
+    epochs, learning_rate, batch_size : int, float, int
+        Adam with a cosine schedule.
+    min_steps : int
+        Steps at least, and four times as many at most, whatever the epochs.
+    """
+
+    epochs: int
+    learning_rate: float
+    batch_size: int
+    min_steps: int
+
+    def minimise(
+        self,
+        loss: Callable[..., Any],
+        parameters: Any,
+        data: tuple[Any, ...],
+        constants: Any,
+        seed: int,
+    ) -> Any:
+        """Parameters that `descend` ends at."""
+        steps = plain_steps(len(data[0]), self.epochs, self.batch_size, self.min_steps)
+        how = {"steps": steps, "batch": self.batch_size, "rate": self.learning_rate}
+        return descend(loss, parameters, data, constants, seed, **how)[0]
