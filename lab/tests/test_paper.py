@@ -266,13 +266,13 @@ def test_findings_in_words():
 
 
 def test_complexity_counts_bytes():
-    rows, cores = complexity.problem(N=300, D=3, I=4, R=2, seed=0)
+    rows, network = complexity.problem(N=300, D=3, I=4, R=2, seed=0)
     P = 3 * 4 * 2
     sizes = {"last": 8 * 8 * 8, "diag": 8 * P, "block": 3 * 8 * 8 * 8, "ggn": 8 * P * P}
     with rows:
         for name, size in sizes.items():
             bend = Last(-1) if name == "last" else CURVATURES[name]
-            kept = complexity.stored_bytes(complexity._posterior(rows, cores, bend))
+            kept = complexity.stored_bytes(complexity._posterior(rows, network, bend))
             assert kept == size, name
     seconds, peak = complexity.measure(lambda: np.zeros(100_000), 0.0)
     assert seconds >= 0

@@ -121,6 +121,7 @@ def automatic(N: int, D: int, I: int, R: int) -> tuple[type[Solver], bool]:
     model = TNKMRegressor(rank=R, n_basis=I, curvature="last")
     config = Config.of(model.get_params(), D)
     solver = config.for_table([I] * D, N, 1.0).solver
+    assert solver is not None
     return type(solver), bool(config.stages(N, D * I * R, D))
 
 
