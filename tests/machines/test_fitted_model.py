@@ -14,7 +14,7 @@ from tensorlace.compact import compact, deviation, n_bytes
 from tensorlace.explain.effects import partial_effects
 from tensorlace.explain.relevance import relevance_of
 from tensorlace.export import onnx_inputs, to_onnx
-from tensorlace.machines.fitted_model import FitRecord, FittedModel, fitted_model
+from tensorlace.machines.fitted_model import FitRecord, FittedModel, holder
 from tensorlace.model_file.state import model_of, state_of
 from tensorlace.report.embed import embed
 from tensorlace.serve.model import ServedModel
@@ -47,8 +47,9 @@ def estimator(request):
 
 
 def test_it_answers_as_its_estimator(estimator):
-    model = fitted_model(estimator)
-    assert fitted_model(model) is model
+    assert holder(estimator) is estimator
+    model = estimator.fitted_model()
+    assert holder(model).fitted_model() is model
     X = model.encode(FRAME)
     dist, same_dist = estimator.predict_dist(FRAME), model.dist(X)
     assert dist.mean.tobytes() == same_dist.mean.tobytes()
@@ -123,9 +124,9 @@ def test_rows_by_position():
 
 def test_what_is_no_model_is_refused():
     with pytest.raises(InputError, match="a list is no fitted model: give a fitted TNKMRegressor"):
-        fitted_model([])
+        holder([])
     with pytest.raises(NotFittedError):
-        fitted_model(TNKMRegressor())
+        holder(TNKMRegressor()).fitted_model()
     assert not hasattr(TNKMRegressor(), "machines_")
 
 
