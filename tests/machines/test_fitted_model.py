@@ -185,7 +185,8 @@ def test_a_file_holds_every_field():
 
 def test_a_choice_of_folds_is_saved_with_them(tmp_path):
     X = FRAME[["size"]]
-    chosen = TNKMRegressorCV(ranks=[1], n_bases=[2, 3], n_repeats=1, tol=1e-1, random_state=0)
+    single = TNKMRegressor.paper(tol=1e-1)
+    chosen = TNKMRegressorCV(single, ranks=[1], n_bases=[2, 3], n_repeats=1, random_state=0)
     model = chosen.fit(X, Y).fitted_model()
     assert model.record.estimator == "TNKMRegressorCV"
     assert model.mean(model.encode(X)).tobytes() == chosen.predict(X).tobytes()
