@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from tensorlace import InputError, ModelFileError, TNKMRegressor, TNKMRegressorCV, load, save
+from tensorlace import InputError, TNKMRegressor, TNKMRegressorCV, load, save
 from tensorlace.compact import compact, deviation, n_bytes
 from tensorlace.explain.effects import partial_effects
 from tensorlace.explain.relevance import relevance_of
@@ -183,12 +183,12 @@ def test_a_file_holds_every_field():
             same(getattr(model, field.name), getattr(again, field.name), field.name)
 
 
-def test_a_choice_of_folds_is_saved_with_them(tmp_path):
+def test_what_folds_have_chosen_stands_for_itself(tmp_path):
     X = FRAME[["size"]]
     single = TNKMRegressor.paper(tol=1e-1)
     chosen = TNKMRegressorCV(single, ranks=[1], n_bases=[2, 3], n_repeats=1, random_state=0)
     model = chosen.fit(X, Y).fitted_model()
-    assert model.record.estimator == "TNKMRegressorCV"
+    assert model.record.estimator == "TNKMRegressor"
     assert model.mean(model.encode(X)).tobytes() == chosen.predict(X).tobytes()
-    with pytest.raises(ModelFileError, match="chosen by a TNKMRegressorCV: save that"):
-        save(model, tmp_path / "model.tlace")
+    save(model, tmp_path / "model.tlace")
+    np.testing.assert_array_equal(load(tmp_path / "model.tlace").predict(X), chosen.predict(X))
