@@ -126,6 +126,8 @@ def known_classes() -> dict[str, type]:
     for registry in (BASES, WARPS, CURVATURES, NETWORKS, LIKELIHOODS):
         for cls in registry.classes():
             known.setdefault(cls.__name__, cls)
+    for family in NOISES.values():
+        known.setdefault(family.noise.__name__, family.noise)
     return known
 
 
