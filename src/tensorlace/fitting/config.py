@@ -199,9 +199,14 @@ class Config:
             likelihood=LIKELIHOODS[params.get("likelihood", "gaussian")],
         )
 
+    @property
+    def products(self) -> type[ColumnNetwork]:
+        """``network``, or of rank 0 a sum of no products."""
+        return self.network if self.rank else CPD
+
     def n_weights(self, sizes: Sequence[int]) -> int:
         """Weights P for columns of ``sizes`` functions."""
-        widths = self.network.widths(sizes, self.rank)
+        widths = self.products.widths(sizes, self.rank)
         products = sum(K * n for K, n in zip(widths, sizes, strict=True))
         return products + self.additive * sum(sizes)
 
@@ -239,7 +244,7 @@ class Config:
         solver = self.solver or SOLVERS[_solver_for(n_rows, P, squared=squared)]
         check_size(
             sizes,
-            self.network.widths(sizes, self.rank),
+            self.products.widths(sizes, self.rank),
             self.curvature,
             solver,
             n_rows,

@@ -140,14 +140,14 @@ def fit_machines(
 
 def _block_rows(config: Config, sizes: Sequence[int]) -> int:
     """Rows per block: those of the engine, unless a block's Jacobian (P, n) would be too large."""
-    widest = max(config.network.widths(sizes, config.rank))
+    widest = max(config.products.widths(sizes, config.rank))
     within = 2 ** int(np.log2(JACOBIAN_NUMBERS / config.n_weights(sizes)))
     return max(FEWEST_BLOCK_ROWS, min(config.engine.block_rows(widest), within))
 
 
 def _first(config: Config, constants: Sequence[Array], rng: np.random.Generator) -> Network:
     """Where the weights of a member begin."""
-    network = config.network.initialise(constants, config.rank, rng)
+    network = config.products.initialise(constants, config.rank, rng)
     if not config.additive:
         return network
     return Sum((network, Additive.zero(tuple(map(len, constants)))))

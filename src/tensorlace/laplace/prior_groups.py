@@ -111,9 +111,10 @@ def per_column_and_order(network: Network) -> Groups:
 
 def per_rank_term(network: Network) -> Groups:
     """One per rank-one term: terms that are not needed switch off."""
-    if network.n_terms == 0 and not network.additive:
+    _, term, _ = network.labels()
+    if network.n_terms == 0 and np.any(term >= 0):
         raise InputError(
-            f'prior_groups="rank" needs rank-one terms, which a {type(network).__name__} has not: '
-            f'give network="cpd", or another prior_groups'
+            'prior_groups="rank" needs a network that is a sum of rank-one terms, which this one '
+            'is not: give network="cpd", or another prior_groups'
         )
     return _groups(network, "r")

@@ -239,7 +239,7 @@ def _response(a: Array, phi: Phi, n_columns: int) -> Array:
     for d in range(n_columns):
         p = phi[d]
         if d == 0:
-            f = np.zeros(p.shape[1])
+            f = np.zeros(p.shape[1], dtype=a.dtype)
         f += a[0, start : start + len(p)] @ p
         start += len(p)
     return f

@@ -68,8 +68,8 @@ class Sum(Network):
 
     def is_consistent(self) -> bool:
         """Parts of the same columns."""
-        same = len({part.sizes for part in self.parts}) == 1
-        return same and all(part.is_consistent() for part in self.parts)
+        each = all(part.is_consistent() for part in self.parts)
+        return each and len({part.sizes for part in self.parts}) == 1
 
     @property
     def sizes(self) -> tuple[int, ...]:  # type: ignore[override]

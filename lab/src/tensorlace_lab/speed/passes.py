@@ -116,7 +116,7 @@ def run(
     return way
 
 
-def automatic(N: int, D: int, I: int, R: int) -> tuple[type[Solver], bool]:
+def automatic(N: int, D: int, I: int, R: int) -> tuple[type[Any], bool]:
     """What the estimator would choose: a solver, and whether it begins on a part."""
     model = TNKMRegressor(rank=R, n_basis=I, curvature="last")
     config = Config.of(model.get_params(), D)
