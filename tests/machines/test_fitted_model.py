@@ -47,8 +47,7 @@ def estimator(request):
 
 
 def test_it_answers_as_its_estimator(estimator):
-    assert holder(estimator) is estimator
-    model = estimator.fitted_model()
+    model = holder(estimator).fitted_model()
     assert holder(model).fitted_model() is model
     X = model.encode(FRAME)
     dist, same_dist = estimator.predict_dist(FRAME), model.dist(X)
@@ -124,7 +123,7 @@ def test_rows_by_position():
 
 def test_what_is_no_model_is_refused():
     with pytest.raises(InputError, match="a list is no fitted model: give a fitted TNKMRegressor"):
-        holder([])
+        holder([]).fitted_model()
     with pytest.raises(NotFittedError):
         holder(TNKMRegressor()).fitted_model()
     assert not hasattr(TNKMRegressor(), "machines_")
@@ -192,3 +191,14 @@ def test_what_folds_have_chosen_stands_for_itself(tmp_path):
     assert model.mean(model.encode(X)).tobytes() == chosen.predict(X).tobytes()
     save(model, tmp_path / "model.tlace")
     np.testing.assert_array_equal(load(tmp_path / "model.tlace").predict(X), chosen.predict(X))
+
+
+def test_of_a_choice_it_is_the_best(tmp_path):
+    X = FRAME[["size"]]
+    how = TNKMRegressor.paper(1, 2, tol=1e-1)
+    chosen = TNKMRegressorCV(how, ranks=[1], n_bases=[2, 3], n_repeats=1, random_state=0)
+    model = chosen.fit(X, Y).fitted_model()
+    assert model.mean(model.encode(X)).tobytes() == chosen.predict(X).tobytes()
+    save(model, tmp_path / "model.tlace")
+    save(chosen.best_estimator_, tmp_path / "best.tlace")
+    assert (tmp_path / "model.tlace").read_bytes() == (tmp_path / "best.tlace").read_bytes()
