@@ -31,13 +31,13 @@ __all__ = [
 ]
 
 LEAF_ROWS = 4096
+"""Rows that are summarised at once; summaries of leaves are merged."""
 
+EXACT_VALUES = 16384
+"""Most distinct values of a sketch that is exact; one of more values is compressed."""
 
-EXACT_VALUES = 16384  # a sketch of more distinct values than this is compressed ...
-
-
-KEPT_VALUES = 8192  # ... to at most so many; two such sketches merge without another loss
-
+KEPT_VALUES = 8192
+"""Most distinct values of a compressed sketch: half the former, so that two merge without loss."""
 
 Names = Sequence[str] | None
 

@@ -28,6 +28,7 @@ Paths = PathLike | Sequence[PathLike]
 """A file, a directory, a glob pattern, or a list of these."""
 
 DIGEST_BYTES = 64 << 10
+"""Bytes at either end of a file that its digest is made of."""
 
 
 @final
