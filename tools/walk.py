@@ -336,18 +336,14 @@ svg {{ --ink: #1f2328; --box: #f3f4f6; --edge: #8c959f; font: 10px system-ui, sa
 .c0 {{ --line: #2563a8; }} .c1 {{ --line: #a3541a; }} .c2 {{ --line: #2c7a4b; }}
 .c3 {{ --line: #7a4fa3; }} .c4 {{ --line: #a8324a; }} .c5 {{ --line: #5d6b2b; }}
 .up {{ --line: #6e7781; stroke-dasharray: 4 3; }}
-@media (prefers-color-scheme: dark) {{
-  svg {{ --ink: #e6edf3; --box: #21262d; --edge: #6e7681; }}
-  .c0 {{ --line: #79b8ff; }} .c1 {{ --line: #f0a35e; }} .c2 {{ --line: #7ad19b; }}
-  .c3 {{ --line: #c8a5f0; }} .c4 {{ --line: #f58a9c; }} .c5 {{ --line: #c3d07a; }}
-  .up {{ --line: #9da7b1; }}
-}}
 path {{ fill: none; stroke: var(--line); stroke-width: 1.3; }}
 .head {{ fill: var(--line); stroke: none; }}
 text {{ fill: var(--line); }}
 rect {{ fill: var(--box); stroke: var(--edge); }}
+.page {{ fill: #fff; stroke: none; }}
 .room {{ fill: var(--ink); font-size: 13px; font-weight: 600; text-anchor: middle; }}
 </style>
+<rect class="page" width="100%" height="100%" rx="8"/>
 {chr(10).join(parts)}
 </svg>
 """

@@ -4,8 +4,9 @@ import pytest
 
 from tensorlace_lab.experiments import experiment_named
 from tensorlace_lab.measuring.cells import Records, size_name
+from tensorlace_lab.measuring.processes import isolated
 from tensorlace_lab.measuring.runner import Options, run
-from tensorlace_lab.speed import first_fit, passes, scaling
+from tensorlace_lab.speed import airline, first_fit, passes, scaling
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -24,6 +25,22 @@ def test_a_taste(name, tmp_path, monkeypatch):
     told.clear()
     assert run(experiment, cells, records, tell=told.append) == 0
     assert told == [f"[{name}] {len(cells)} of {len(cells)} cells were there"]
+
+
+@pytest.mark.parametrize("system", ["tensorlace", "core"])
+def test_a_whole_process(system):
+    found = isolated(f"tensorlace_lab.speed.whole_process:{system}", rows=300, I=3, R=2)
+    assert found["sweeps"] == 10
+    assert found["import_s"] + found["fit_s"] < found["process_s"]
+    assert ("sklearn_s" in found) == (system == "tensorlace")
+
+
+def test_a_streamed_table(tmp_path):
+    airline.table(tmp_path / "a.parquet", 2_000)
+    found = airline.fit(str(tmp_path / "a.parquet"), "numpy")
+    assert found["sweeps"] == 10
+    objective = found["objective"]
+    assert objective == sorted(objective, reverse=True)
 
 
 def test_exponents_are_slopes():

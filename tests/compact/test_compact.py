@@ -55,7 +55,7 @@ def test_no_variance_falls_and_none_exceeds_the_prior(curvature, size):
     machine = fit(curvature=curvature, n_basis=size).machines_[0]
     exact, directions = machine.fit.posterior, Directions.of(machine, X)
     fine = replace(directions, widths=np.full_like(directions.widths, 3))
-    phi = machine._features(machine.columns.variables(np.concatenate([X[:40], FAR])))
+    phi = machine.columns.features(machine.columns.variables(np.concatenate([X[:40], FAR])))
     G = machine.fit.network.jacobian(phi, machine.fit.bayesian_cores)
     gamma = np.concatenate([machine.fit.gamma[d].ravel() for d in machine.fit.bayesian_cores])
     n = len(directions.gains)

@@ -26,7 +26,7 @@ COMPILERS = any(map(shutil.which, ("cc", "gcc", "clang")))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize(("argument", "name"), MEMBERS, ids="-".join)
+@pytest.mark.parametrize(("argument", "name"), MEMBERS)
 def test_contract(check, argument, name, tmp_path):
     if name == "compiled" and not COMPILERS:
         pytest.skip("needs a C compiler")

@@ -47,7 +47,7 @@ class Decay(Basis):
 
 @final
 @dataclass(frozen=True)
-class Root(Warp):
+class SquareRoot(Warp):
     """Square root of the position in the range, 0 below it."""
 
     low: float
@@ -57,6 +57,8 @@ class Root(Warp):
 
     @classmethod
     def from_summary(cls, s):
+        if s.empty:
+            raise InputError("give 1 or more rows")
         return cls(s.frame.low, s.frame.high)
 
     def __call__(self, x):
@@ -98,7 +100,7 @@ def members():
     with (
         registered(BASES, "decay", Decay),
         registered(BASES, "silent", lambda n: Silent(1)),
-        registered(WARPS, "root", Root),
+        registered(WARPS, "root", SquareRoot),
     ):
         yield
 
@@ -111,7 +113,7 @@ def test_contract_of_bases(check, n):
 
 @pytest.mark.parametrize("check", warp_contract.CHECKS, ids=lambda check: check.__name__)
 def test_contract_of_warps(check):
-    check(Root)
+    check(SquareRoot)
 
 
 @pytest.mark.parametrize("check", member_contract.CHECKS, ids=lambda check: check.__name__)
@@ -129,9 +131,11 @@ def test_a_file_needs_its_classes(tmp_path):
             load(path)
     finally:
         BASES.register("decay", Decay)
-    twice = pytest.raises(ModelFileError, match="two registered classes are called Cosine")
-    with registered(BASES, "other", type("Cosine", (Decay,), {})), twice:
-        load(path)
+    namesake = type("Cosine", (Decay,), {})
+    with registered(BASES, "other", namesake):
+        assert type(load(path).machines_[0].columns.columns[0].basis) is Decay
+        with pytest.raises(ModelFileError, match=r"a .*\.Cosine, which a model file cannot hold"):
+            save(fit(basis=["other"] * 3), path)
     with pytest.raises(ModelFileError, match="Silent"):
         save(fit(basis=["silent"] * 3), path)
 

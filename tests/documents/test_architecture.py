@@ -1,6 +1,9 @@
 """The tree keeps its shape: rooms, the direction of imports, small folders, mirrored tests."""
 
 import ast
+import importlib
+import itertools
+import re
 import subprocess
 import sys
 import textwrap
@@ -187,3 +190,59 @@ def test_long_modules_are_named():
         for name, n_lines in long.items():
             warnings.warn(f"{name} has {n_lines} lines", stacklevel=1)
     assert max(long.values(), default=0) < 2 * LONG, long
+
+
+# ---- the page about it
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PICTURE = (ROOT / "docs" / "_static" / "rooms.svg").read_text()
+
+
+def rows_below(heading):
+    """Cells of the rows of the first table in a section of the page."""
+    section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[1:]]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_page_says_the_duty_of_each_room(room):
+    duty = {name: says for names, says in rows_below("The rooms") for name in names.split(", ")}
+    assert f"`{room}`" in duty
+    package = SOURCE / room / "__init__.py"
+    if package.exists():
+        first, *_ = ast.get_docstring(ast.parse(package.read_text())).split("\n")
+        assert duty[f"`{room}`"] == first
+    if not room.startswith("_"):
+        assert f">{room}</text>" in PICTURE
+
+
+def test_rooms_stand_in_the_picture_and_on_the_page_in_the_order_of_imports():
+    height = {name: int(y) for y, name in re.findall(r'"name".* y="(\d+)">(\w+)<', PICTURE)}
+    for layer, below in itertools.pairwise(CONTRACTS["contracts"][0]["layers"]):
+        for above, under in itertools.product(layer.split(" | "), below.split(" | ")):
+            if not {above[0], under[0]} & {"_"}:
+                assert height[above] < height[under], f"{above} above {under}"
+    listed = [room for names, _ in rows_below("The rooms") for room in re.findall(r"\w+", names)]
+    assert [height[room] for room in listed if room in height] == sorted(height.values())
+
+
+def found(name):
+    """The object with a dotted name."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+@pytest.mark.parametrize(
+    ("what", "where", "line"), rows_below("Where to put what"), ids=lambda cell: cell[:30]
+)
+def test_where_the_page_says_things_belong_there_are_such(what, where, line):
+    for path in re.findall(r"`([\w/.]+)`", where):
+        folder = ROOT / path
+        assert folder.exists(), path
+        assert folder.is_file() or len(list(folder.glob("*.py"))) > 1, path
+    names = re.findall(r"`([\w./]+)`", line)
+    assert names
+    for name in names:
+        if name.startswith("tensorlace"):
+            assert len(found(name)) > 0, name  # a registry with members

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tensorlace import TNKMRegressor, load, save
 from tensorlace.errors import CurvatureWarning, IllConditionedWarning
+from tensorlace.fitting.registry import BASES, WARPS
 from tensorlace.sources import NpySource
 
 __all__ = ["CHECKS", "quietly", "rows", "small"]
@@ -26,15 +27,15 @@ NEW = RNG.uniform(-1, 1, (40, D))
 
 def rows(params):
     """Features, and targets that the model of these arguments can have."""
-    X_ = np.round(2 * X) / 2 if params.get("basis") == "indicator" else X
-    return X_, Y
+    codes = "basis" in params and BASES[params["basis"]](5).interval is None
+    return (np.round(2 * X) / 2 if codes else X), Y
 
 
 def small(**params):
     """A small model in its own words."""
     how = {"rank": 2, "n_basis": 4, "max_sweeps": 25, "random_state": 0, "n_jobs": 1}
-    if params.get("basis") in ("unit_polynomial", "polynomial"):
-        how["warp"] = "minmax"
+    if "warp" in params and not WARPS[params["warp"]].interval:
+        how["basis"] = "legendre"  # lives beyond its interval too
     return TNKMRegressor(**{**how, **params})
 
 

@@ -274,7 +274,7 @@ def test_bounds_hold():
     """No term and no function has more effect anywhere than is said of it."""
     (machine,) = fitted("column_order").machines_
     u = machine.columns.variables(X)
-    phi, cores = machine._features(u), machine.fit.cores
+    phi, cores = machine.columns.features(u), machine.fit.cores
     f, noise = predict(cores, phi), machine.noise_std
     G = jacobian(cores, phi)
     starts = np.cumsum([0, *(V.size for V in cores)])

@@ -42,27 +42,6 @@ def block(R, I, n, dtype, *, weighted=False, left=True, right=True):
     )
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("R", "I", "n"), SIZES)
-@pytest.mark.parametrize("sides", [(True, True), (False, True), (True, False), (False, False)])
-def test_compiled_equals_numpy(R, I, n, dtype, sides):
-    weighted = sides[0]
-    b = block(R, I, n, dtype, weighted=weighted, left=sides[0], right=sides[1])
-    double = tuple(None if a is None else a.astype(np.float64) for a in b)
-    exact = NUMPY.core(*double)
-    digits = 1e-14 if dtype == np.float64 else 1e-6
-    for engine in (NUMPY, COMPILED):
-        for a, e in zip(engine.core(*b), exact, strict=True):
-            assert a.shape == (e.shape if a.ndim < 2 else (len(e), a.shape[1]))
-            assert error(a[..., : e.shape[-1]] if a.ndim else a, e) < digits
-        if sides == (False, True):
-            M = engine.moments(b[4], b[1])
-            assert error(M[:, : exact[0].shape[1]], exact[0]) < digits
-        F = engine.factor(b[2], b[3], b[0])
-        assert F.dtype == dtype
-        assert error(F, NUMPY.factor(b[2], double[3], double[0])) < digits
-
-
 def test_compiled_sums_are_double_even_of_single_rows():
     b = block(4, 6, 512, np.float32)
     assert all(a.dtype == np.float64 for a in COMPILED.core(*b))
@@ -91,19 +70,6 @@ def test_other_processors(flags, tmp_path):
         cwd=Path(__file__).parents[2],
     )
     assert len(list((tmp_path / "tensorlace").glob("core-*.so"))) == 1
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_sweep_is_the_same_by_either_engine(weighted):
-    p = problem(3, D=4, R=6, N=700, weighted=weighted)
-    with p.rows() as rows, p.rows(engine=COMPILED) as fast, p.rows(threads=2, engine=COMPILED) as t:
-        slow, info = sweep(rows, p.network, p.beta, p.gamma)
-        quick, quick_info = sweep(fast, p.network, p.beta, p.gamma)
-        threaded, _ = sweep(t, p.network, p.beta, p.gamma)
-    assert abs(quick_info.objective / info.objective - 1) < 1e-12
-    for a, b, c in zip(slow.cores, quick.cores, threaded.cores, strict=True):
-        assert error(b, a) < 1e-9
-        np.testing.assert_array_equal(b, c)
 
 
 def table(n=3000):

@@ -1,7 +1,7 @@
 """One safe model file: no pickle, checksummed, whole or refused.
 
 Imports from: predictive, kinds, sources, likelihoods, columns, networks, laplace, machines,
-explain, estimators.
+fitting, explain, estimators.
 """
 
 from tensorlace.model_file.files import describe, load, save

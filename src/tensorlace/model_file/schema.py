@@ -107,7 +107,7 @@ CHOSEN: dict[str, Any] = {
     "best_params_": dict[str, Any],
     "best_score_": float,
 }
-"""Further values of an estimator that chose its model by cross-validation."""
+"""Values of a choice by cross-validation and their types."""
 
 INNER = "best_estimator_"
 """The estimator inside of a cross-validated one."""
@@ -119,18 +119,15 @@ OPTIONAL = frozenset({"feature_names_in_"})
 def known_classes() -> dict[str, type]:
     """`CLASSES` and those that have been registered since: bases, warps, networks and so on.
 
-    Raises
-    ------
-    ModelFileError
-        If two classes have the same name, since a file tells them apart by nothing else.
+    A name that is taken stays with the class that had it first, so that no file changes its
+    meaning; a model with a second class of the name cannot be saved.
     """
     known = dict(CLASSES)
-    registries = (BASES, WARPS, CURVATURES, NETWORKS, LIKELIHOODS)
-    for cls in (cls for registry in registries for cls in registry.classes()):
-        if known.setdefault(cls.__name__, cls) is not cls:
-            raise ModelFileError(
-                f"two registered classes are called {cls.__name__}: give one another name"
-            )
+    for registry in (BASES, WARPS, CURVATURES, NETWORKS, LIKELIHOODS):
+        for cls in registry.classes():
+            known.setdefault(cls.__name__, cls)
+    for family in NOISES.values():
+        known.setdefault(family.noise.__name__, family.noise)
     return known
 
 

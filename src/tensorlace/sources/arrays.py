@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, final
 
 from tensorlace.errors import SourceError
-from tensorlace.sources.source import RawRows, RowSource, as_rows, column_names
+from tensorlace.sources.raw_rows import RawRows, as_rows, column_names
+from tensorlace.sources.source import RowSource
 
 __all__ = ["ArraySource"]
 

@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, final
 
 from tensorlace.errors import InputError, SourceError
-from tensorlace.sources.source import (
+from tensorlace.sources.raw_rows import (
     RawRows,
-    RowSource,
     as_rows,
     check_size,
     check_values,
     column_names,
     join,
 )
+from tensorlace.sources.source import RowSource
 from tensorlace.sources.table import Chunk
 
 __all__ = ["BlockSource"]

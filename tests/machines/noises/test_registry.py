@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tensorlace import TNKMRegressor, load, save
 from tensorlace.machines.noise import Noise, with_noise
 from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.machines.noises.family import NoiseFamily, NoiseGrid
 from tensorlace.machines.noises.registry import NOISES
 from tensorlace.predictive.distributions import Normal
+from tensorlace.report import write_report
 from tensorlace.search.noise_selection import Residuals, choose_again, choose_noise
 from tensorlace.search.search import search
 from tensorlace.search.settings import NoiseSettings
@@ -142,3 +144,22 @@ def test_a_new_noise_goes_through_a_search():
     weights, stds = ensemble.noise.scale_mixture
     expected = (ensemble.noise.shrink * ensemble.noise.factor) ** 2 * (weights @ stds**2)
     assert ensemble.noise.variance_factor == pytest.approx(expected)
+
+
+@pytest.mark.usefixtures("contaminated")
+def test_a_new_noise_is_an_argument_is_saved_and_reported(tmp_path):
+    X, y = table(300)
+    y = y + 0.1 * outliers(300)
+    model = TNKMRegressor(time_budget=0.5, noise="contaminated", n_jobs=1, random_state=0)
+    model.fit(X, y)
+    assert model.noise_.kind == "contaminated"
+    assert model.noise_results_["noise"].tolist()[-1] == "contaminated"
+    assert "of it much wider" in str(model.summary())
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert isinstance(again.noise_, Contaminated)
+    dist, same = model.predict_dist(X[:5]), again.predict_dist(X[:5])
+    np.testing.assert_array_equal(dist.std, same.std)
+    np.testing.assert_array_equal(dist.logpdf(y[:5]), same.logpdf(y[:5]))
+    write_report(model, X, y, tmp_path / "report.html")
+    assert "contaminated" in (tmp_path / "report.html").read_text()

@@ -116,11 +116,12 @@ def run(
     return way
 
 
-def automatic(N: int, D: int, I: int, R: int) -> tuple[type[Solver], bool]:
+def automatic(N: int, D: int, I: int, R: int) -> tuple[type[Any], bool]:
     """What the estimator would choose: a solver, and whether it begins on a part."""
     model = TNKMRegressor(rank=R, n_basis=I, curvature="last")
     config = Config.of(model.get_params(), D)
     solver = config.for_table([I] * D, N, 1.0).solver
+    assert solver is not None
     return type(solver), bool(config.stages(N, D * I * R, D))
 
 

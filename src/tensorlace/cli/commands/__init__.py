@@ -1,6 +1,7 @@
 """One file per command.
 
-Imports from: predictive, metrics, columns, machines, estimators, model_file, export, report, serve.
+Imports from: predictive, sources, metrics, columns, machines, estimators, model_file, export,
+report, serve.
 """
 
 __all__: list[str] = []

@@ -1,6 +1,6 @@
 """Tables in files: numbers read part by part, or a whole frame with columns of any kind.
 
-Imports from: errors, `_registry` and the modules of `tensorlace.sources` that know no files.
+Imports from: no other room.
 """
 
 from tensorlace.sources.files.csv import CsvSource

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from tensorlace._types import Array
 from tensorlace.errors import SourceError
 from tensorlace.sources.files.paths import File, PathLike, first_line
-from tensorlace.sources.source import RawRows, RowSource, column_names
+from tensorlace.sources.raw_rows import RawRows, column_names
+from tensorlace.sources.source import RowSource
 
 __all__ = ["NpySource"]
 

@@ -21,7 +21,7 @@ from tensorlace.sources.files.paths import (
     pyarrow_module,
 )
 from tensorlace.sources.files.segments import SegmentedSource
-from tensorlace.sources.source import RawRows
+from tensorlace.sources.raw_rows import RawRows
 
 __all__ = ["PARQUET_EXTENSIONS", "ParquetSource"]
 

@@ -12,7 +12,8 @@ from typing import Any, final
 
 from tensorlace.errors import SourceError
 from tensorlace.sources.files.paths import File, Paths
-from tensorlace.sources.source import RawRows, RowSource, join
+from tensorlace.sources.raw_rows import RawRows, join
+from tensorlace.sources.source import RowSource
 
 __all__ = ["SegmentedSource"]
 

@@ -36,9 +36,9 @@ class SklearnGP(Baseline):
     Examples
     --------
     >>> X = np.linspace(-3, 3, 40)[:, None]
-    >>> noise = 0.1 * np.cos(40 * X[:, 0])
+    >>> noise = 0.1 * np.random.default_rng(0).standard_normal(40)
     >>> model = SklearnGP(noise=0.1).fit(X, np.sin(X[:, 0]) + noise)
-    >>> bool(abs(model.predict([[1.0]])[0] - np.sin(1.0)) < 0.1)
+    >>> bool(abs(model.predict([[1.0]])[0] - np.sin(1.0)) < 0.2)
     True
     """
 
