@@ -5,6 +5,7 @@ dense Kronecker product of features, and it is a polynomial in the weights, so t
 ``Im f(v + ih) / h`` is its derivative to the last bit, whatever ``h``.
 """
 
+import itertools
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -146,6 +147,17 @@ def unvec(v, shapes):
 def weight_tensor(cores):
     """The dense tensor (I_1, ..., I_D) that the cores stand for."""
     return sum(reduce(np.multiply.outer, term) for term in zip(*cores, strict=True))
+
+
+def train_tensor(cores, ranks):
+    """The dense tensor of a train, every entry by its definition: a product of D matrices."""
+    W = np.empty([V.shape[1] for V in cores], dtype=np.result_type(*cores))
+    for index in itertools.product(*map(range, W.shape)):
+        M = np.eye(1)
+        for V, i, (r, s) in zip(cores, index, itertools.pairwise(ranks), strict=True):
+            M = M @ V[:, i].reshape(r, s)
+        W[index] = M.item()
+    return W
 
 
 def kronecker_features(phi):
