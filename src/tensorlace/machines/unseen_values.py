@@ -29,7 +29,7 @@ def prior_variances(network: Network, gamma: Cores) -> tuple[Array, ...]:
     They are the means over the functions after the first, which is the constant one. A flat prior
     counts as the faintest that is ever learned.
 
-    >>> from tensorlace.networks.network import Cores, Network
+    >>> from tensorlace.networks.cpd import CPD
     >>> prior_variances(CPD((np.ones((1, 3)),)), (np.array([[1.0, 2.0, 4.0]]),))
     (array([0.375]),)
     """
