@@ -21,6 +21,7 @@ DEFAULT = {
     "quality": "default.quality:EXPERIMENT",
     "tables": "default.tables:EXPERIMENT",
     "simple": "default.simple:EXPERIMENT",
+    "train": "default.train:EXPERIMENT",
 }
 """How the default does."""
 

@@ -71,6 +71,19 @@ def default(**settings: Any) -> System:
     return fitted
 
 
+def fixed(**settings: Any) -> System:
+    """One model of a given size, by the estimator."""
+
+    def fitted(split: Split, number: int) -> tuple[Distribution, dict[str, Any]]:
+        model = TNKMRegressor(random_state=number, **settings).fit(split.X, split.y)
+        return model.predict_dist(split.X_test), {
+            "steps": model.n_iter_,
+            "log_evidence": model.log_evidence_,
+        }
+
+    return fitted
+
+
 def compared(name: str) -> System:
     """A compared system, as it comes."""
 
