@@ -593,7 +593,7 @@ def test_one_setting_per_column():
 )
 def test_prior_groups(groups, distinct, monkeypatch):
     monkeypatch.setattr(FITTING, "prune", lambda machine: machine)  # all groups, those off included
-    monkeypatch.setattr(inference, "shed", lambda run: run)
+    monkeypatch.setattr(inference, "drop_surplus_terms", lambda run: run)
     machine = model(prior_groups=groups, max_sweeps=1000).fit(X, Y)
     gamma = machine.machines_[0].fit.gamma
     sets = {
@@ -652,11 +652,11 @@ def test_solvers_agree():
 
 
 def test_auto_takes_als_when_gauss_newton_is_dear(monkeypatch):
-    monkeypatch.setattr(config, "_GAUSS_NEWTON_WORK", len(Y) * 10 * 10 - 1)
+    monkeypatch.setattr(config, "DENSE_STEP_WORK", len(Y) * 10 * 10 - 1)
     settings = {**KNOWN, "rank": 1, "max_sweeps": 1000}
     auto, als = (model(solver=s, **settings).fit(X, Y) for s in ("auto", "als"))
     assert auto.machines_[0].fit.history == als.machines_[0].fit.history
-    monkeypatch.setattr(config, "_GAUSS_NEWTON_WORK", len(Y) * 10 * 10)
+    monkeypatch.setattr(config, "DENSE_STEP_WORK", len(Y) * 10 * 10)
     assert model(**settings).fit(X, Y).machines_[0].fit.history != als.machines_[0].fit.history
 
 
