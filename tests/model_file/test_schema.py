@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tensorlace import ModelFileError, TNKMRegressor, save
+from tensorlace import ModelFileError, TNKMRegressor, load, save
+from tensorlace.laplace.curvature import Last
 from tensorlace.model_file.schema import check_state
 from tensorlace.model_file.state import state_of
 from tensorlace.predictive.conformal import Calibration
@@ -215,3 +216,24 @@ def test_levels_are_numbered_once(tmp_path):
     model = with_model(model, encoding=encoding)
     with pytest.raises(ModelFileError, match=r"_encoding.codes.0 does not fit"):
         save(model, tmp_path / "m.tlace")
+
+
+def test_the_last_core_may_be_the_sum_of_functions(tmp_path):
+    """Where it has the highest evidence it is the Bayesian one."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (80, 2))
+    model = TNKMRegressor(rank=1, additive=True, curvature="block", random_state=0)
+    model.fit(X, np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(80))
+    (machine,) = model.machines_
+    fit = dataclasses.replace(
+        machine.fit, curvature=Last(2), posterior=machine.fit.posterior.parts[2]
+    )
+    changed = with_ensemble(model, machines=(dataclasses.replace(machine, fit=fit),))
+    save(changed, tmp_path / "model.tlace")
+    again = load(tmp_path / "model.tlace")
+    for a, b in zip(changed.predict(X, True), again.predict(X, True), strict=True):
+        np.testing.assert_array_equal(a, b)
+    beyond = dataclasses.replace(fit, curvature=Last(3))
+    wrong = with_ensemble(model, machines=(dataclasses.replace(machine, fit=beyond),))
+    with pytest.raises((ModelFileError, IndexError)):
+        save(wrong, tmp_path / "wrong.tlace")

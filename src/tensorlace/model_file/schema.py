@@ -212,7 +212,7 @@ def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str
     yield "fit.gamma", [g.shape for g in fit.gamma] == shapes
     yield "fit.beta", fit.beta > 0.0
     core = fit.curvature.core if isinstance(fit.curvature, Last) else 0
-    yield "fit.curvature", core is not None and 0 <= core < D
+    yield "fit.curvature", core is not None and 0 <= core < len(network.cores)
     n_weights = [fit.cores[d].size for d in fit.bayesian_cores]
     parts: tuple[posterior.Posterior, ...] = (fit.posterior,)
     if isinstance(fit.posterior, posterior.Blocks):
