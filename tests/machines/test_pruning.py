@@ -34,7 +34,6 @@ from tensorlace.machines.pruning import (
     NEGLIGIBLE,
     effects_of_functions,
     effects_of_terms,
-    marginal,
     prune,
 )
 from tensorlace.networks.cpd import jacobian, predict
@@ -122,7 +121,7 @@ def posteriors():
 @pytest.mark.parametrize("posterior", list(posteriors()), ids=lambda p: type(p).__name__)
 def test_the_marginal_leaves_out_rows_of_the_covariance(posterior):
     which = np.array([1, 0, 1, 1, 0, 1, 1, 0, 1], dtype=bool)
-    found, expected = marginal(posterior, which, (4, 5)), covariance(posterior)[which][:, which]
+    found, expected = posterior.marginal(which, (4, 5)), covariance(posterior)[which][:, which]
     np.testing.assert_allclose(covariance(found), expected, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(found.variances(), np.diag(expected), rtol=1e-12, atol=1e-13)
     lam = np.linalg.eigvalsh(expected)

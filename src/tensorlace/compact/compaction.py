@@ -17,7 +17,7 @@ from tensorlace.compact.knots import quantile_of, thinned
 from tensorlace.compact.posterior_directions import Directions, widths_of
 from tensorlace.errors import InputError
 from tensorlace.explain.relevance import relevance_of
-from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tensorlace.laplace.posterior import Diagonal
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.machines.machine import KernelMachine
@@ -82,7 +82,7 @@ def _n_bytes(ensemble: Ensemble) -> int:
     networks = [*ensemble.machines, *(noise.machines if noise.strength > 0.0 else ())]
     arrays = [array for machine in networks for array in _network_arrays(machine)]
     for machine in ensemble.machines:
-        arrays += _posterior_arrays(machine.fit.posterior)
+        arrays += machine.fit.posterior.arrays()
     for array in arrays:
         digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
         widths = widths_of(array) if array.ndim == 2 else None
@@ -96,18 +96,6 @@ def _network_arrays(machine: KernelMachine) -> Iterator[Array]:
         warp = quantile_of(column.warp)
         if warp is not None:
             yield from (warp.knots, warp.heights)
-
-
-def _posterior_arrays(posterior: Posterior) -> Iterator[Array]:
-    if isinstance(posterior, Blocks):
-        for part in posterior.parts:
-            yield from _posterior_arrays(part)
-    elif isinstance(posterior, Root):
-        yield posterior.W
-    elif isinstance(posterior, LowRank):
-        yield from (posterior.U, posterior.scale, posterior.c)
-    elif isinstance(posterior, Diagonal):
-        yield posterior.variance
 
 
 def compact(model: M, max_bytes: int = 1 << 20) -> M:

@@ -15,9 +15,7 @@ import numpy.typing as npt
 
 from tensorlace._types import Array, Mask
 from tensorlace.errors import InputError
-from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
-from tensorlace.laplace.prior_groups import SMALLEST_PRIOR
-from tensorlace.linalg.symmetric import eigen
+from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.networks.network import to_vector
 
@@ -90,11 +88,9 @@ class Directions:
         G = fit.network.jacobian(phi, fit.bayesian_cores)
         gamma = to_vector(fit.gamma[d] for d in fit.bayesian_cores)
         posterior = fit.posterior
-        given = posterior.parts if isinstance(posterior, Blocks) else (posterior,)
+        given = posterior.independent
         ends = np.cumsum([part.n_weights for part in given])[:-1]
-        parts = [
-            _in_units_of_prior(p, g) for p, g in zip(given, np.split(gamma, ends), strict=True)
-        ]
+        parts = [_directions_of(p, g) for p, g in zip(given, np.split(gamma, ends), strict=True)]
         total = float(np.mean(posterior.quad(G)))
         none = np.empty(0), np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
         found = [
@@ -118,16 +114,12 @@ class Directions:
         return out[0] if len(out) == 1 else Blocks(tuple(out))
 
 
-def _in_units_of_prior(posterior: Posterior, gamma: Array) -> LowRank | Diagonal:
-    """The posterior in units of its prior; a flat prior counts as the smallest precision."""
-    if isinstance(posterior, LowRank | Diagonal):
-        return posterior
-    if not isinstance(posterior, Root):
+def _directions_of(posterior: Posterior, gamma: Array) -> LowRank | Diagonal:
+    """One independent part in units of its prior."""
+    found = posterior.in_units_of_prior(gamma)
+    if not isinstance(found, LowRank | Diagonal):
         raise InputError(f"a {type(posterior).__name__} has no directions to leave out")
-    scale = 1.0 / np.sqrt(np.maximum(gamma, SMALLEST_PRIOR))
-    W = posterior.W / scale[:, None]
-    c, U = eigen(W @ W.T)
-    return LowRank(scale, U, np.maximum(c, 0.0), posterior.n_dropped)
+    return found
 
 
 def _worth(

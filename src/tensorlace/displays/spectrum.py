@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Self, final
 
 import numpy as np
-from scipy.linalg import svdvals
 
 from tensorlace._types import Array
 from tensorlace.displays.canvas import COLORS, RED, axes, finish
-from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
+from tensorlace.laplace.posterior import Posterior
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 
 __all__ = ["SpectrumDisplay", "eigenvalues"]
@@ -23,19 +22,7 @@ def eigenvalues(posterior: Posterior) -> Array:
     >>> eigenvalues(Diagonal(np.array([0.5, 0.0, 0.01]), n_dropped=1))
     array([100.,   2.])
     """
-    if isinstance(posterior, Blocks):
-        return np.sort(np.concatenate([eigenvalues(part) for part in posterior.parts]))[::-1]
-    if isinstance(posterior, Diagonal):
-        return np.sort(1.0 / posterior.variance[posterior.variance > 0])[::-1]
-    if isinstance(posterior, LowRank):
-        U = posterior.U
-        root = (U * (np.sqrt(posterior.c) - 1.0)) @ U.T  # identity off the span of U
-        root[np.diag_indices_from(root)] += 1.0
-        return np.sort(svdvals(posterior.scale[:, None] * root) ** -2.0)[::-1]
-    if isinstance(posterior, Root):
-        singular = svdvals(posterior.W) if posterior.W.shape[1] else np.empty(0)
-        return np.sort(singular[singular > 0] ** -2.0)[::-1]
-    raise TypeError(f"no spectrum of a {type(posterior).__name__}")
+    return posterior.spectrum()
 
 
 @final

@@ -10,7 +10,6 @@ from typing import final
 import numpy as np
 
 from tensorlace._types import Array
-from tensorlace.columns.bases import Basis, Missing, Subset
 from tensorlace.explain.relevance import relevance_of
 from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.machines.machine import KernelMachine
@@ -125,7 +124,7 @@ def _structure(model: FittedModel, machine: KernelMachine) -> list[tuple[str, st
     groups = "one for all weights" if groups in ("all", "auto") else groups
     return [
         ("rank", f"{rank}{fewer}"),
-        ("bases", _counted(_basis_name(c.basis) for c in columns.columns)),
+        ("bases", _counted(c.basis.described.name for c in columns.columns)),
         ("functions per column", _range(columns.sizes)),
         ("warps", _counted(type(c.warp).__name__.lower() for c in columns.columns)),
         ("prior precisions", groups),
@@ -140,7 +139,7 @@ def _members(machines: Sequence[KernelMachine], shares: Array) -> tuple[tuple[st
     for k in np.argsort(-shares, kind="stable"):
         m = machines[k]
         warps = Counter(type(c.warp).__name__.lower() for c in m.columns.columns)
-        bases = Counter(_basis_name(c.basis) for c in m.columns.columns)
+        bases = Counter(c.basis.described.name for c in m.columns.columns)
         rows.append(
             (
                 f"{shares[k]:.2f}",
@@ -176,7 +175,7 @@ def _remarks(model: FittedModel) -> Iterable[str]:
     if noise > 0.99 and machines[0].target.scale > 0:
         yield "The columns say next to nothing about y: the model predicts its average."
     growing = {
-        _basis_name(c.basis) for m in machines for c in m.columns.columns if not c.basis.bounded
+        c.basis.described.name for m in machines for c in m.columns.columns if not c.basis.bounded
     }
     if growing:
         yield (
@@ -212,12 +211,6 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
         "  " + "  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True))
         for row in rows
     ]
-
-
-def _basis_name(basis: Basis) -> str:
-    if isinstance(basis, Subset | Missing):
-        return _basis_name(basis.base)
-    return basis.name
 
 
 def _counted(names: Iterable[str]) -> str:

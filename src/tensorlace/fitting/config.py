@@ -33,7 +33,6 @@ from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import NUMPY, Engine
 from tensorlace.networks.network import Network
 from tensorlace.rows.stages import stages
-from tensorlace.solvers.als import ALS
 from tensorlace.solvers.solver import Solver
 
 __all__ = ["PLAIN", "Config", "per_column"]
@@ -235,7 +234,7 @@ class Config:
             If the machine has too little memory.
         """
         squared = self.likelihood.squared
-        if isinstance(self.solver, ALS) and not squared:
+        if self.solver is not None and self.solver.least_squares and not squared:
             raise InputError(
                 'solver="als" solves least squares, which this likelihood is not: '
                 'give solver="gauss_newton" or "matrix_free"'

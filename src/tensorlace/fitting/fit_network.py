@@ -9,7 +9,6 @@ from tensorlace.fitting.checkpoint import Checkpointer
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.rank_reduction import drop_surplus_terms
 from tensorlace.fitting.run import Run, Start, weights_of
-from tensorlace.laplace.curvature import Last
 from tensorlace.linalg.symmetric import Solution
 from tensorlace.machines.fitted import Fitted
 from tensorlace.networks.network import Network
@@ -101,7 +100,7 @@ def _finish(run: Run) -> Fitted:
     """Posterior at the last precisions and cores."""
     curvature, stat = run.evaluate()
     bayesian = curvature.bayesian_cores(len(run.state.network.cores))
-    if isinstance(curvature, Last):
+    if curvature.one_core:
         # exact given the other cores: put the Bayesian core at its own posterior mean
         exact = _at_conditional_mean(run, bayesian[0])
         run.state = replace(run.state, network=exact, linear=None)

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from tensorlace.errors import SizeError
-from tensorlace.laplace.curvature import GGN, BlockDiagonal, Curvature, Full
-from tensorlace.solvers.gauss_newton import GaussNewton
-from tensorlace.solvers.matrix_free import MatrixFree
+from tensorlace.laplace.curvature import Curvature
 from tensorlace.solvers.solver import Solver
 
 __all__ = ["FEWEST_BLOCK_ROWS", "check_size"]
@@ -52,19 +50,9 @@ def check_size(
         _Need("pair products of a block of rows", pairs * FEWEST_BLOCK_ROWS),
         _Need("moments of the largest core", 2 * largest * pairs),
     ]
-    if isinstance(curvature, (GGN, Full)):
-        needs.append(_Need("joint curvature of all weights", 3 * P * P))
-    if isinstance(curvature, BlockDiagonal):
-        needs.append(_Need("block curvature", 2 * sum(n * n for n in weights)))
-    if isinstance(solver, GaussNewton):
-        needs.append(
-            _Need(
-                "Gauss-Newton system", 2 * P * min(P, n_rows) + P * min(n_rows, FEWEST_BLOCK_ROWS)
-            )
-        )
-    if isinstance(solver, MatrixFree):
-        blocks = 3 * sum(n * n for n in weights)
-        needs.append(_Need("preconditioner", blocks + 2 * P * solver.products))
+    cores = [*weights, sum(sizes)] if additive else weights
+    needs.append(_Need("curvature", curvature.numbers(cores)))
+    needs.append(_Need("systems of the solver", solver.numbers(cores, n_rows, FEWEST_BLOCK_ROWS)))
     worst = max(needs, key=lambda need: need.numbers)
     limit = int(USABLE_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     total = 8 * sum(need.numbers for need in needs)

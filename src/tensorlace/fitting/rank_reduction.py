@@ -11,7 +11,6 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.fitting.run import Run, Start
-from tensorlace.laplace.curvature import GGN
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.prior_groups import per_rank_term
 from tensorlace.linalg.symmetric import inverse_root
@@ -32,7 +31,7 @@ def drop_surplus_terms(run: Run) -> Run:
     settings = run.settings
     if not (
         settings.groups is per_rank_term
-        and settings.curvature == GGN()
+        and settings.curvature.gauss_newton
         and settings.prior.learns
         and settings.truncation.threshold is None
         and run.state.network.n_terms > 1

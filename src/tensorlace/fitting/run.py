@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tensorlace._types import Array
 from tensorlace.fitting.config import Config
-from tensorlace.laplace.curvature import BlockDiagonal, Curvature, Evaluated, Full, Last
+from tensorlace.laplace.curvature import BlockDiagonal, Curvature, Evaluated
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.posterior import Posterior
@@ -63,7 +63,7 @@ class Run:
         # t̂ is for the posterior at the end: directions it calls certain are those that the rows
         # determine least, and here would count as determined. The full Hessian cannot do without:
         # its smallest positive eigenvalues are accidents
-        self.truncation = settings.truncation if settings.curvature == Full() else Truncation()
+        self.truncation = Truncation() if settings.curvature.convex else settings.truncation
         self.learning = settings.noise.learns or settings.prior.learns
         self.learning_budget = max(1, int(LEARNING_SHARE * settings.max_steps))
         self.steps_until_update = min(WARM_UP_STEPS, self.learning_budget // 2)
@@ -206,19 +206,21 @@ class Run:
         return np.clip(1.0 - gamma * variances, 0.0, 1.0)
 
     def evaluate(self) -> tuple[Curvature, Evaluated]:
-        """Curvature at the present cores; Last without a core gets that of highest evidence."""
+        """Curvature at the present weights; of several candidates, that of highest evidence."""
         curvature, network = self.settings.curvature, self.state.network
-        if curvature != Last(None):
+        n_cores = len(network.cores)
+        candidates = curvature.candidates(n_cores)
+        if len(candidates) == 1 and candidates[0] == curvature:
             return curvature, curvature.evaluate(self.rows, network, self.state.linear)
         gamma = self.group_gamma[self.groups.index]
-        candidates = []
-        for d in range(len(network.cores)):
-            which = weights_of(network.cores, (d,))
-            stat = Last(d).evaluate(self.rows, network, None)
+        evaluated = []
+        for k, candidate in enumerate(candidates):
+            which = weights_of(network.cores, candidate.bayesian_cores(n_cores))
+            stat = candidate.evaluate(self.rows, network, None)
             posterior = stat.posterior(self.beta, gamma[which], self.truncation)
-            candidates.append((self.evidence(stat, posterior, which), -d, stat))
-        _, d, best = max(candidates, key=lambda c: c[:2])
-        return Last(-d), best
+            evaluated.append((self.evidence(stat, posterior, which), -k, stat))
+        _, k, best = max(evaluated, key=lambda c: c[:2])
+        return candidates[-k], best
 
     def evidence(self, stat: Evaluated, posterior: Posterior, which: Indices) -> float:
         """Laplace evidence of the Bayesian weights."""

@@ -4,8 +4,9 @@ Statistics hold no precision, so that β and Γ may change without a new pass ov
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -52,11 +53,38 @@ class Evaluated(ABC):
 
 
 class Curvature(ABC):
-    """Which approximation of the Hessian is summed."""
+    """Which approximation of the Hessian is summed.
+
+    Attributes
+    ----------
+    gauss_newton : bool
+        ``β AᵀA + Γ`` over all weights: what the linearised model has, so that leverages of rows and
+        the evidence without a term follow from its sums.
+    convex : bool
+        Positive definite at any weights, so that no direction has to be left out.
+    one_core : bool
+        One core has a distribution, and is exact given the others.
+    """
+
+    gauss_newton: ClassVar[bool] = False
+    convex: ClassVar[bool] = True
+    one_core: ClassVar[bool] = False
 
     @abstractmethod
     def bayesian_cores(self, D: int) -> tuple[int, ...]:
         """Numbers of the cores that have a distribution; the others are points."""
+
+    def candidates(self, n_cores: int) -> tuple["Curvature", ...]:
+        """What it may turn out to be: itself, unless evidence has to choose."""
+        return (self,)
+
+    def fits(self, n_cores: int) -> bool:
+        """Whether a network of ``n_cores`` cores can have it, all choices made."""
+        return True
+
+    @abstractmethod
+    def numbers(self, weights: Sequence[int]) -> int:
+        """Numbers that its matrices take for cores of ``weights``."""
 
     @abstractmethod
     def evaluate(self, rows: Rows, network: Network, linear: Linearisation | None) -> Evaluated:
@@ -133,7 +161,7 @@ class _Grams(Evaluated):
 
     def expected_rss(self, posterior: Posterior) -> float:
         """``rss + Σ_d tr(G_d Σ_d)``."""
-        parts = posterior.parts if isinstance(posterior, Blocks) else (posterior,)
+        parts = posterior.independent
         return self.rss + sum(
             float(np.einsum("pq,qp->", G, p.solve(np.eye(len(G)))))
             for G, p in zip(self.grams, parts, strict=True)
@@ -162,6 +190,12 @@ class _Squares(Evaluated):
 class GGN(Curvature):
     """Generalised Gauss-Newton, ``H = β AᵀA + Γ``, eq. (ggn_hess)."""
 
+    gauss_newton: ClassVar[bool] = True
+
+    def numbers(self, weights: Sequence[int]) -> int:
+        """A matrix of all weights, its factor and a copy."""
+        return 3 * sum(weights) ** 2
+
     def bayesian_cores(self, D: int) -> tuple[int, ...]:
         """All."""
         return tuple(range(D))
@@ -175,6 +209,12 @@ class GGN(Curvature):
 @dataclass(frozen=True)
 class Full(Curvature):
     """The Hessian itself of theorem (full_hess): GGN plus a residual term between columns."""
+
+    convex: ClassVar[bool] = False
+
+    def numbers(self, weights: Sequence[int]) -> int:
+        """A matrix of all weights, its factor and a copy."""
+        return 3 * sum(weights) ** 2
 
     def bayesian_cores(self, D: int) -> tuple[int, ...]:
         """All."""
@@ -190,6 +230,10 @@ class Full(Curvature):
 class BlockDiagonal(Curvature):
     """One block per core, ``H^(d) = β A^(d)ᵀA^(d) + Γ`` (section 3.2, Block)."""
 
+    def numbers(self, weights: Sequence[int]) -> int:
+        """A matrix per core and its factor."""
+        return 2 * sum(n * n for n in weights)
+
     def bayesian_cores(self, D: int) -> tuple[int, ...]:
         """All."""
         return tuple(range(D))
@@ -204,6 +248,10 @@ class BlockDiagonal(Curvature):
 @dataclass(frozen=True)
 class Diag(Curvature):
     """Independent weights, ``H = diag(β (A ∘ A)ᵀ1 + γ)`` (section 3.2, Diagonal)."""
+
+    def numbers(self, weights: Sequence[int]) -> int:
+        """One each."""
+        return sum(weights)
 
     def bayesian_cores(self, D: int) -> tuple[int, ...]:
         """All."""
@@ -227,6 +275,19 @@ class Last(Curvature):
     """
 
     core: int | None = None
+    one_core: ClassVar[bool] = True
+
+    def numbers(self, weights: Sequence[int]) -> int:
+        """The matrix of the largest core, which a solver has as well."""
+        return max(weights) ** 2
+
+    def candidates(self, n_cores: int) -> tuple[Curvature, ...]:
+        """Any core, if none is chosen."""
+        return (self,) if self.core is not None else tuple(Last(d) for d in range(n_cores))
+
+    def fits(self, n_cores: int) -> bool:
+        """A core that there is."""
+        return self.core is not None and 0 <= self.core < n_cores
 
     def bayesian_cores(self, D: int) -> tuple[int, ...]:
         """The chosen core."""

@@ -118,7 +118,7 @@ def truncated(posterior: Posterior, truncation: Truncation) -> Posterior:
     >>> truncated(q, Truncation(3.0)).variances()
     array([0.        , 0.33333333, 0.2       ])
     """
-    parts = posterior.parts if isinstance(posterior, Blocks) else (posterior,)
+    parts = posterior.independent
     known = [p.eigenvalues for p in parts if isinstance(p, Root | Diagonal)]
     spectra = [lam for lam in known if lam is not None]
     if len(spectra) < len(parts):
@@ -132,4 +132,4 @@ def truncated(posterior: Posterior, truncation: Truncation) -> Posterior:
             cut.append(_root(part.W[:, kept], lam[kept], n_dropped))
         else:
             cut.append(_diagonal(lam, kept))
-    return Blocks(tuple(cut)) if isinstance(posterior, Blocks) else cut[0]
+    return cut[0] if len(cut) == 1 else Blocks(tuple(cut))

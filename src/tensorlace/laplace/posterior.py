@@ -6,12 +6,15 @@ for several vectors have them in columns: ``quad`` takes a transposed Jacobian (
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, final
 
 import numpy as np
+from scipy.linalg import qr, svd, svdvals
 
-from tensorlace._types import Array
+from tensorlace._types import Array, Mask
+from tensorlace.laplace.prior_groups import SMALLEST_PRIOR
+from tensorlace.linalg.symmetric import eigen
 from tensorlace.portable import Builder, Value
 
 __all__ = ["Blocks", "Diagonal", "LowRank", "Posterior", "Root"]
@@ -52,6 +55,39 @@ class Posterior(ABC):
     @abstractmethod
     def sample(self, rng: np.random.Generator, n_samples: int) -> Array:
         """Draws of the deviation from the MAP, (P, n_samples)."""
+
+    @property
+    def independent(self) -> tuple["Posterior", ...]:
+        """Parts that are independent of each other, in the order of the weights."""
+        return (self,)
+
+    @property
+    def covariance_root(self) -> "Root | None":
+        """The posterior as ``Σ = W Wᵀ``, if that is how it is held."""
+        return None
+
+    @abstractmethod
+    def arrays(self) -> tuple[Array, ...]:
+        """Arrays that it is made of."""
+
+    @abstractmethod
+    def is_consistent(self, n_weights: Sequence[int]) -> bool:
+        """Whether shapes fit each other and cores of ``n_weights`` Bayesian weights."""
+
+    @abstractmethod
+    def spectrum(self) -> Array:
+        """Eigenvalues (k,) of ``H`` over the directions kept, falling."""
+
+    @abstractmethod
+    def marginal(self, which: Mask, sizes: Sequence[int]) -> "Posterior":
+        """Posterior of the weights ``which`` (P,) alone; ``sizes`` are those of the parts."""
+
+    @abstractmethod
+    def in_units_of_prior(self, gamma: Array) -> "Posterior":
+        """The same posterior as `LowRank` parts in units of priors with precisions (P,), if it can.
+
+        A flat prior counts as the faintest that is ever learned.
+        """
 
     @property
     def trace(self) -> float:
@@ -105,6 +141,42 @@ class Root(Posterior):
         """``W ξ``."""
         out: Array = self.W @ rng.standard_normal((self.W.shape[1], n_samples))
         return out
+
+    @property
+    def covariance_root(self) -> "Root":
+        """Itself."""
+        return self
+
+    def arrays(self) -> tuple[Array, ...]:
+        """The root."""
+        return (self.W,)
+
+    def is_consistent(self, n_weights: Sequence[int]) -> bool:
+        """A finite matrix of as many rows."""
+        W = self.W
+        return W.ndim == 2 and len(W) == sum(n_weights) and bool(np.all(np.isfinite(W)))
+
+    def spectrum(self) -> Array:
+        """Inverse squared singular values of the root, which loses no digits of small ones."""
+        singular = svdvals(self.W) if self.W.shape[1] else np.empty(0)
+        return np.sort(singular[singular > 0] ** -2.0)[::-1]
+
+    def marginal(self, which: Mask, sizes: Sequence[int]) -> "Root":
+        """Rows of the root, made square."""
+        W = self.W[which]
+        (R,) = qr(W.T, mode="r", check_finite=False)  # W Wᵀ = Rᵀ R
+        R = R[: min(R.shape)]
+        values = np.abs(np.diagonal(R)) if R.shape[0] == R.shape[1] else svdvals(R)
+        values = values[values > 0]
+        logdet = -2.0 * float(np.sum(np.log(values)))
+        return Root(np.ascontiguousarray(R.T), logdet, self.n_dropped)
+
+    def in_units_of_prior(self, gamma: Array) -> "LowRank":
+        """Directions are eigenvectors of the whitened covariance."""
+        scale = 1.0 / np.sqrt(np.maximum(gamma, SMALLEST_PRIOR))
+        W = self.W / scale[:, None]
+        c, U = eigen(W @ W.T)
+        return LowRank(scale, U, np.maximum(c, 0.0), self.n_dropped)
 
 
 @final
@@ -177,6 +249,34 @@ class LowRank(Posterior):
         out: Array = self.scale[:, None] * (self.U @ (np.sqrt(self.c)[:, None] * inside) + outside)
         return out
 
+    def arrays(self) -> tuple[Array, ...]:
+        """Directions, scales and what is left of the prior along the directions."""
+        return self.U, self.scale, self.c
+
+    def is_consistent(self, n_weights: Sequence[int]) -> bool:
+        """A direction per number in ``c``."""
+        P, k = sum(n_weights), self.c.size
+        return self.scale.shape == (P,) and self.U.shape == (P, k) and self.c.shape == (k,)
+
+    def spectrum(self) -> Array:
+        """From a root of the covariance: identity off the span of ``U``."""
+        root = (self.U * (np.sqrt(self.c) - 1.0)) @ self.U.T
+        root[np.diag_indices_from(root)] += 1.0
+        return np.sort(svdvals(self.scale[:, None] * root) ** -2.0)[::-1]
+
+    def marginal(self, which: Mask, sizes: Sequence[int]) -> "LowRank":
+        """Some rows of ``U``: singular values say how far the data reach into their span."""
+        if self.c.size == 0:  # the prior, for all that the rows say
+            return replace(self, scale=self.scale[which], U=self.U[which])
+        B = self.U[which] * np.sqrt(1.0 - self.c)
+        U, s, _ = svd(B, full_matrices=False, check_finite=False)
+        c = np.maximum(1.0 - s**2, self.c.min())
+        return LowRank.of(self.scale[which], U, c, self.n_dropped)
+
+    def in_units_of_prior(self, gamma: Array) -> "LowRank":
+        """It is."""
+        return self
+
 
 @final
 @dataclass(frozen=True)
@@ -232,6 +332,36 @@ class Blocks(Posterior):
         """Independent draws, stacked."""
         return np.concatenate([p.sample(rng, n_samples) for p in self.parts])
 
+    @property
+    def independent(self) -> tuple[Posterior, ...]:
+        """One per core."""
+        return self.parts
+
+    def arrays(self) -> tuple[Array, ...]:
+        """Of all parts."""
+        return tuple(array for part in self.parts for array in part.arrays())
+
+    def is_consistent(self, n_weights: Sequence[int]) -> bool:
+        """Each part has the weights of one core."""
+        pairs = zip(self.parts, n_weights, strict=False)
+        return len(self.parts) == len(n_weights) and all(p.is_consistent([n]) for p, n in pairs)
+
+    def spectrum(self) -> Array:
+        """Of all parts together."""
+        return np.sort(np.concatenate([part.spectrum() for part in self.parts]))[::-1]
+
+    def marginal(self, which: Mask, sizes: Sequence[int]) -> "Blocks":
+        """Part by part."""
+        masks = np.split(which, np.cumsum(sizes)[:-1])
+        pairs = zip(self.parts, masks, strict=True)
+        return Blocks(tuple(part.marginal(mask, ()) for part, mask in pairs))
+
+    def in_units_of_prior(self, gamma: Array) -> Posterior:
+        """Part by part."""
+        cut = self._cut(gamma)
+        pairs = zip(self.parts, cut, strict=True)
+        return Blocks(tuple(part.in_units_of_prior(own) for part, own in pairs))
+
 
 @final
 @dataclass(frozen=True)
@@ -279,3 +409,23 @@ class Diagonal(Posterior):
             (len(self.variance), n_samples)
         )
         return out
+
+    def arrays(self) -> tuple[Array, ...]:
+        """Variances."""
+        return (self.variance,)
+
+    def is_consistent(self, n_weights: Sequence[int]) -> bool:
+        """A variance per weight."""
+        return self.variance.shape == (sum(n_weights),)
+
+    def spectrum(self) -> Array:
+        """Inverse variances."""
+        return np.sort(1.0 / self.variance[self.variance > 0])[::-1]
+
+    def marginal(self, which: Mask, sizes: Sequence[int]) -> "Diagonal":
+        """Variances of these."""
+        return Diagonal(self.variance[which], self.n_dropped)
+
+    def in_units_of_prior(self, gamma: Array) -> "Diagonal":
+        """Weights are independent already."""
+        return self

@@ -11,7 +11,6 @@ import numpy as np
 from tensorlace._types import Array
 from tensorlace.columns.columns import Columns
 from tensorlace.columns.warps import Standardise
-from tensorlace.laplace.posterior import Blocks, Root
 from tensorlace.linalg.blas_threads import one_blas_thread
 from tensorlace.machines.core_variance import CoreVariance
 from tensorlace.machines.fitted import Fitted
@@ -208,8 +207,8 @@ class KernelMachine:
     def _core_variances(self) -> tuple[CoreVariance, ...] | None:
         """One per Bayesian core, or None if cores depend on each other a posteriori."""
         which, posterior = self.fit.bayesian_cores, self.fit.posterior
-        parts = posterior.parts if isinstance(posterior, Blocks) else (posterior,)
-        roots = [part for part in parts if isinstance(part, Root)]
+        parts = [part.covariance_root for part in posterior.independent]
+        roots = [root for root in parts if root is not None]
         apart = self.fit.network.core_per_column
         if not apart or not len(roots) == len(parts) == len(which):
             return None

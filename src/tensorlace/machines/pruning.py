@@ -11,18 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import qr, svd, svdvals
 
 from tensorlace._types import Array, Mask
-from tensorlace.columns.bases import Basis, Indicator, Levels, Missing, Subset
+from tensorlace.columns.bases import Subset
 from tensorlace.columns.columns import Column, Columns
-from tensorlace.laplace.posterior import Blocks, Diagonal, LowRank, Posterior, Root
 from tensorlace.laplace.prior_groups import LARGEST_PRIOR
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.networks.cpd import environments
 from tensorlace.networks.network import Cores
 
-__all__ = ["NEGLIGIBLE", "effects_of_functions", "effects_of_terms", "marginal", "prune"]
+__all__ = ["NEGLIGIBLE", "effects_of_functions", "effects_of_terms", "prune"]
 
 NEGLIGIBLE = 1e-4
 """Change of the response, and of its standard deviation, that all removals together may make
@@ -142,22 +140,17 @@ def _stds(machine: KernelMachine) -> list[Array]:
 
 def _functions(column: Column) -> Array:
     """Functions of a column (I, n) at values all over the range of its training rows."""
-    return column.phi(_variables(column, column.basis))
+    return column.phi(_variables(column))
 
 
-def _variables(column: Column, basis: Basis) -> Array:
-    if isinstance(basis, Subset):
-        return _variables(column, basis.base)
-    if isinstance(basis, Missing):
-        return np.append(_variables(column, basis.base), np.nan)
-    if isinstance(basis, Levels | Indicator):
-        return np.arange(-1.0, basis.n)
-    low, high = basis.interval or (-1.0, 1.0)
+def _variables(column: Column) -> Array:
+    """Variables (k,) all over the range of the training rows."""
+    low, high = column.basis.interval or (-1.0, 1.0)
     if not column.warp.interval:
         frame = getattr(column.warp, "frame", None)
         ends = np.array([low, high]) if frame is None else np.array([frame.low, frame.high])
         low, high = column.variable(ends)
-    return np.linspace(low, high, _GRID)
+    return column.basis.values_over(float(low), float(high), _GRID)
 
 
 def _reduced(machine: KernelMachine, alive: Mask, kept: Sequence[Mask]) -> KernelMachine:
@@ -179,43 +172,9 @@ def _reduced(machine: KernelMachine, alive: Mask, kept: Sequence[Mask]) -> Kerne
         machine,
         columns=replace(machine.columns, columns=columns),
         fit=replace(
-            fit, network=fewer, gamma=gamma, posterior=marginal(fit.posterior, which, sizes)
+            fit, network=fewer, gamma=gamma, posterior=fit.posterior.marginal(which, sizes)
         ),
         # what a value never seen may do was learned from all functions, those gone included
         unseen=tuple(v[terms] for v in machine.unseen_variances),
         n_pruned=machine.n_pruned + network.n_weights - fewer.n_weights,
-    )
-
-
-def marginal(posterior: Posterior, which: Mask, sizes: Sequence[int] = ()) -> Posterior:
-    """Marginal posterior of the weights ``which`` (P,).
-
-    Parameters
-    ----------
-    posterior : Posterior
-    which : (P,) bool array
-    sizes : sequence of int
-        Weights of each part, where parts are independent.
-    """
-    if isinstance(posterior, Blocks):
-        masks = np.split(which, np.cumsum(sizes)[:-1])
-        return Blocks(tuple(marginal(p, m) for p, m in zip(posterior.parts, masks, strict=True)))
-    if isinstance(posterior, Diagonal):
-        return Diagonal(posterior.variance[which], posterior.n_dropped)
-    if isinstance(posterior, LowRank):
-        if posterior.c.size == 0:  # the prior, for all that the rows say
-            return replace(posterior, scale=posterior.scale[which], U=posterior.U[which])
-        # the span of some rows of U: its singular values say how far the data reach into it
-        B = posterior.U[which] * np.sqrt(1.0 - posterior.c)
-        U, s, _ = svd(B, full_matrices=False, check_finite=False)
-        c = np.maximum(1.0 - s**2, posterior.c.min())
-        return LowRank.of(posterior.scale[which], U, c, posterior.n_dropped)
-    assert isinstance(posterior, Root)
-    W = posterior.W[which]
-    (R,) = qr(W.T, mode="r", check_finite=False)  # W Wᵀ = Rᵀ R
-    R = R[: min(R.shape)]
-    sizes_ = np.abs(np.diagonal(R)) if R.shape[0] == R.shape[1] else svdvals(R)
-    sizes_ = sizes_[sizes_ > 0]
-    return Root(
-        np.ascontiguousarray(R.T), -2.0 * float(np.sum(np.log(sizes_))), posterior.n_dropped
     )

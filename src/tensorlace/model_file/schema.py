@@ -211,17 +211,9 @@ def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str
     shapes = [V.shape for V in network.cores]
     yield "fit.gamma", [g.shape for g in fit.gamma] == shapes
     yield "fit.beta", fit.beta > 0.0
-    core = fit.curvature.core if isinstance(fit.curvature, Last) else 0
-    yield "fit.curvature", core is not None and 0 <= core < len(network.cores)
+    yield "fit.curvature", fit.curvature.fits(len(network.cores))
     n_weights = [fit.cores[d].size for d in fit.bayesian_cores]
-    parts: tuple[posterior.Posterior, ...] = (fit.posterior,)
-    if isinstance(fit.posterior, posterior.Blocks):
-        parts = fit.posterior.parts
-        yield "fit.posterior.parts", len(parts) == len(n_weights)
-    else:
-        n_weights = [sum(n_weights)]
-    for k, (part, P) in enumerate(zip(parts, n_weights, strict=True)):
-        yield f"fit.posterior, part {k},", _part_fits(part, P)
+    yield "fit.posterior", fit.posterior.is_consistent(n_weights)
 
 
 def _warp_facts(warp: warps.Warp) -> Iterator[Any]:
@@ -239,13 +231,3 @@ def _warp_facts(warp: warps.Warp) -> Iterator[Any]:
         yield warp.heights[0] >= 0.0 and warp.heights[-1] <= 1.0
     if isinstance(warp, warps.Codes):
         yield warp.values.ndim == 1 and np.all(np.diff(warp.values) > 0.0)
-
-
-def _part_fits(part: posterior.Posterior, P: int) -> Any:
-    """Whether the arrays of a posterior that has no parts are those of P weights."""
-    if isinstance(part, posterior.Root):
-        return part.W.ndim == 2 and part.W.shape[0] == P and np.all(np.isfinite(part.W))
-    if isinstance(part, posterior.LowRank):
-        k = part.c.size
-        return part.scale.shape == (P,) and part.U.shape == (P, k) and part.c.shape == (k,)
-    return isinstance(part, posterior.Diagonal) and part.variance.shape == (P,)

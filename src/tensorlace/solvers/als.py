@@ -5,8 +5,9 @@ side is the gradient, so a sweep measures its own distance from stationarity, an
 refine away the rounding of the normal equations.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -117,6 +118,11 @@ class ALS(Solver):
     """Alternating least squares with balancing; a step is a sweep over all cores."""
 
     steps_per_round: int = 10
+    least_squares: ClassVar[bool] = True
+
+    def numbers(self, weights: Sequence[int], n_rows: int, block_rows: int) -> int:
+        """None beside the Gram matrix of a core."""
+        return 0
 
     def start(self, rows: Rows, network: Network) -> State:
         """Begin at the given weights."""

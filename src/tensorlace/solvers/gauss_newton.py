@@ -7,7 +7,7 @@ prior knows the scale of each weight, which μI does not. With the second deriva
 responses along δ the same matrix gives the turn of the step, -½ (…)⁻¹ β Aᵀf''.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -114,6 +114,11 @@ class GaussNewton(Solver):
     steps_per_round: int = 1
     second_order: bool = True
     bends: bool = False
+
+    def numbers(self, weights: Sequence[int], n_rows: int, block_rows: int) -> int:
+        """The system, primal or dual, twice, and a block of the Jacobian."""
+        P = sum(weights)
+        return 2 * P * min(P, n_rows) + P * min(n_rows, block_rows)
 
     def start(self, rows: Rows, network: Network) -> State:
         """Begin at the given weights, damped as strongly as a unit prior."""

@@ -14,6 +14,7 @@ says little; there a sweep of alternating least squares does more in D passes, a
 The two help each other: sweeps are slow along the valleys that the other steps follow.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -73,6 +74,10 @@ class MatrixFree(Solver):
     second_order: bool = True
     products: int = 60
     patience: int = 8
+
+    def numbers(self, weights: Sequence[int], n_rows: int, block_rows: int) -> int:
+        """The preconditioner, and the path of conjugate gradients."""
+        return 3 * sum(n * n for n in weights) + 2 * sum(weights) * self.products
 
     def start(self, rows: Rows, network: Network) -> State:
         """Begin at the given weights with a small trust region."""

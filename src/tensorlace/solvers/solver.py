@@ -1,8 +1,9 @@
 """What a MAP solver is: a step from state to state that returns what it saw."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 from tensorlace.networks.network import Cores, Network
 from tensorlace.rows.memory import Rows
@@ -63,9 +64,22 @@ class Info:
 
 
 class Solver(ABC):
-    """Finds the MAP weights for given precisions, one step at a time."""
+    """Finds the MAP weights for given precisions, one step at a time.
+
+    Attributes
+    ----------
+    steps_per_round : int
+        Between two updates of precisions.
+    least_squares : bool
+        Its steps need squared loss.
+    """
 
     steps_per_round: int
+    least_squares: ClassVar[bool] = False
+
+    @abstractmethod
+    def numbers(self, weights: Sequence[int], n_rows: int, block_rows: int) -> int:
+        """Numbers that its systems take for cores of ``weights``."""
 
     @abstractmethod
     def start(self, rows: Rows, network: Network) -> State:

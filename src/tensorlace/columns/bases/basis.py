@@ -73,6 +73,15 @@ class Basis(ABC):
     def expansion(self) -> Array:
         """Compute ``C`` afresh; callers want :meth:`closure`, which remembers it."""
 
+    def values_over(self, low: float, high: float, n: int) -> Array:
+        """Variables all over the range of the training rows, about ``n`` of them."""
+        return np.linspace(low, high, n)
+
+    @property
+    def described(self) -> "Basis":
+        """What a person would call it: itself, or what it is made from."""
+        return self
+
     @abstractmethod
     def constant(self) -> Array:
         """Coefficients (I,) with ``phi(u)^T c = 1``, or as near to it as the basis comes."""

@@ -57,6 +57,10 @@ class Indicator(Basis):
         C[i, i, i] = 1.0
         return C
 
+    def values_over(self, low: float, high: float, n: int) -> Array:
+        """All levels, and one that is none."""
+        return np.arange(-1.0, self.n)
+
     def constant(self) -> Array:
         """Add all indicators, which sum to 1 on every known code."""
         return np.ones(self.n)

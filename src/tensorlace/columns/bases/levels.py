@@ -63,6 +63,10 @@ class Levels(Basis):
         C[i, i, i] = C[0, i, i] = C[i, 0, i] = 1.0
         return C
 
+    def values_over(self, low: float, high: float, n: int) -> Array:
+        """All levels, and one that is none."""
+        return np.arange(-1.0, self.n)
+
     def constant(self) -> Array:
         """Pick the first function, which is 1."""
         return first(self.n)

@@ -85,6 +85,15 @@ class Missing(Basis):
         C[:, :, -1] = np.multiply.outer(t, t)
         return C
 
+    def values_over(self, low: float, high: float, n: int) -> Array:
+        """Those of the base, and a missing one."""
+        return np.append(self.base.values_over(low, high, n), np.nan)
+
+    @property
+    def described(self) -> Basis:
+        """The base."""
+        return self.base.described
+
     def constant(self) -> Array:
         """Take the constant of the base, and let the flag add what lacks where it is missing."""
         c = self.base.constant()

@@ -102,6 +102,15 @@ class Subset(Basis):
         """Keep those products of the base that both functions of are kept."""
         return self.base.closure()[np.ix_(self.which, self.which)].copy()
 
+    def values_over(self, low: float, high: float, n: int) -> Array:
+        """Those of the base."""
+        return self.base.values_over(low, high, n)
+
+    @property
+    def described(self) -> Basis:
+        """The base."""
+        return self.base.described
+
     def constant(self) -> Array:
         """Keep what is left of the constant of the base."""
         return self.base.constant()[list(self.which)]

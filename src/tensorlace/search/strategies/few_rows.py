@@ -7,7 +7,6 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.fitting.outcome import Found
-from tensorlace.laplace.curvature import Last
 from tensorlace.machines.noise import Noise, with_noise
 from tensorlace.search.candidate import Candidate
 from tensorlace.search.cost_model import affordable
@@ -76,7 +75,7 @@ class FewRows(Strategy):
     def _line(self) -> list[Candidate]:
         """The straight line, where it may stand alone: not if there are too few rows to tell by."""
         (line,) = self.task.distinct([self.settings.candidates.line])
-        possible = line.straight and not isinstance(self.task.config.curvature, Last)
+        possible = line.straight and not self.task.config.curvature.one_core
         # where the line with a product, of twice the weights, was not too large
         small = 2 * self.trials.width.weights(line) <= self.settings.cost.most_weights
         enough = self.n_sampled >= self.settings.rows.least_to_choose

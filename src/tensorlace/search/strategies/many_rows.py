@@ -8,7 +8,6 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.fitting.outcome import Found
-from tensorlace.laplace.curvature import GGN
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.noise import GAUSSIAN, Noise, with_noise
 from tensorlace.predictive.distributions import Distribution
@@ -140,7 +139,7 @@ class ManyRows(Strategy):
     def _leverages_known(self) -> bool:
         """Whether the posterior is the whole one, whose variances give leverages."""
         config = self.task.config
-        return isinstance(config.curvature, GGN) and config.truncation.threshold is None
+        return config.curvature.gauss_newton and config.truncation.threshold is None
 
     def _by_rows_left_out(
         self, ensemble: Ensemble, before: Sequence[dict[str, Any]]
