@@ -21,17 +21,15 @@ __all__ = ["Progress", "infer"]
 Progress = Callable[[int, Info, float], None]
 """Called with the number of steps made, what the last one saw, and the noise precision."""
 
-
 STAGE_STEPS = 60
-"""Most solver steps on a part of the rows ..."""
-
+"""Most solver steps on a part of the rows."""
 
 STAGE_TOL = 1e-4
-"""... relative gradient at which they end, ..."""
-
+"""Relative gradient at which steps on a part of the rows end."""
 
 STAGE_PRECISION_TOL = 1e-2
-"""... and change of a precision at which it is left alone: all rows will move it as much."""
+"""Relative change of a precision below which it is left alone on a part of the rows: all rows will
+move it as much."""
 
 
 def infer(

@@ -25,8 +25,15 @@ __all__ = ["Run", "Start", "weights_of"]
 
 Indices = npt.NDArray[np.intp]
 
-FIRST_NOISE_PRECISION, FIRST_PRIOR_PRECISION = 10.0, 1.0
+FIRST_NOISE_PRECISION = 10.0
+"""Noise precision that a fit begins with, for a target of unit variance."""
+
+FIRST_PRIOR_PRECISION = 1.0
+"""Prior precision that a fit begins with."""
+
 WARM_UP_STEPS = 10
+"""Solver steps before the first update of precisions."""
+
 LEARNING_SHARE = 0.7
 """Part of the steps in which precisions may still change; the rest is for the MAP to settle."""
 

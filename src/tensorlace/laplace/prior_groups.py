@@ -19,7 +19,11 @@ __all__ = [
     "per_rank_term",
 ]
 
-SMALLEST_PRIOR, LARGEST_PRIOR = 1e-10, 1e10
+SMALLEST_PRIOR = 1e-10
+"""Least prior precision that is learned, for weights of a target of unit variance."""
+
+LARGEST_PRIOR = 1e10
+"""Largest prior precision that is learned: weights that have it are switched off."""
 
 
 @final

@@ -120,7 +120,8 @@ class Ensemble:
 
 
 SHARPNESS = 3.0
-"""Members are weighted by (their std)^-SHARPNESS row by row: who is sure there is listened to."""
+"""Exponent of the row weights: a member counts in a row by its standard deviation there to the
+power -SHARPNESS. What was tried is in docs/decisions.md (Mixture weights)."""
 
 
 def blend(weights: Array, log_std: Array) -> Array:

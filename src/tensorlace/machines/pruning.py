@@ -31,6 +31,7 @@ SWITCHED_OFF = 1e-3
 an effect of that bound, the evidence wants none of it."""
 
 _GRID = 129
+"""Values of a column, all over its range, at which bounds of functions are taken."""
 
 
 def prune(machine: KernelMachine, negligible: float = NEGLIGIBLE) -> KernelMachine:

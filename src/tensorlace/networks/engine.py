@@ -1,4 +1,4 @@
-"""Who does the arithmetic of a block of rows: NumPy here, compiled code in `native`."""
+"""Engines: the arithmetic of a block of rows, by NumPy here and by compiled code in `native`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -35,18 +35,27 @@ SIGNIFICANCE = 0.002
 """Chance of a false alarm, at most, over all four tests."""
 
 SMALLEST_BIAS = 0.2
-"""Mean residual, in standard deviations, ..."""
+"""Least mean residual, in standard deviations, that counts as a contradiction."""
 
 SMALLEST_FACTOR = 1.15
-"""... factor between predicted and observed standard deviation (95 % intervals hold 91 %), ..."""
+"""Least factor between predicted and observed standard deviation that counts as a contradiction:
+95 % intervals then hold 91 %."""
 
 SMALLEST_GAP = 0.08
-"""... and gap between nominal and observed shares (as a mean of 0.2 gives) that matter."""
+"""Least gap between nominal and observed coverage that counts as a contradiction: that of a mean
+residual of 0.2."""
 
 _TESTS = 4
+"""Tests made: bias, dispersion, shape and skewness. A p-value is multiplied by their number."""
+
 _FARTHEST = 1e4
+"""Largest size of a residual, in standard deviations: squares of larger ones say no more."""
+
 _DRAWS = 32
+"""Most draws of the targets by which the expected log score is estimated."""
+
 _DRAWN_NUMBERS = 1 << 22
+"""Most numbers drawn for it in all."""
 
 
 @final

@@ -26,7 +26,7 @@ _MOST = 1365
 """Residuals kept, with two cumulative weights each: 4095 numbers."""
 
 _TAIL = 256
-"""Of these at each end, where every one counts."""
+"""Largest and smallest residuals that are kept one by one, at each end of the distribution."""
 
 
 @final

@@ -17,7 +17,8 @@ from tensorlace.predictive.distributions import Distribution, Samples
 __all__ = ["from_residuals", "residuals"]
 
 _EDGE = 5.0
-"""Where the straight line begins: the upper tail has nine digits there, and thousands of rows."""
+"""Size of a residual beyond which the tail goes on as a straight line: the upper tail has nine
+digits there, and thousands of rows."""
 
 
 def residuals(y: ArrayLike, dist: Distribution) -> Array:

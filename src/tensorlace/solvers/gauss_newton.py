@@ -29,13 +29,23 @@ from tensorlace.solvers.solver import Info, Solver, State
 __all__ = ["GaussNewton"]
 
 _TRIES = 25
+"""Dampings that a step tries, each four times the last, before the solver counts as stalled."""
+
 _NEWTON_BELOW = 1e-5
+"""Relative gradient below which the residual part of the Hessian is added."""
 
 _SMALLEST_DAMPING = 1e-12
+"""Least damping: below it a step is a Gauss-Newton step to the last digit."""
+
 _ROUNDING = 1e-13
+"""Relative change of the objective that is rounding error."""
+
 _POOR_GAIN = 0.25
+"""Share of the gain promised by the model below which the damping rises."""
+
 _LARGEST_TURN = 0.375
-"""Of a step, in units of its straight part: where it turns more, the curve is not to be trusted."""
+"""Length of the turn of a step, in units of its straight part, above which the curve is not
+followed and the damping rises instead."""
 
 
 def _directions(

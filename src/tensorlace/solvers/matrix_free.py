@@ -35,15 +35,29 @@ _SWEEP_ABOVE = 1e-3
 a few problems."""
 
 _FIRST_RADIUS = 0.02
-"""Of the trust region, in units of the weights themselves."""
+"""First radius of the trust region, in units of the norm of the weights."""
 
 _NEWTON_BELOW = 1e-5
-_FORCING, _FORCING_END = 0.3, 30.0
-"""Residual left by conjugate gradients: a fixed share, and less as the gradient falls to 1e-4."""
+"""Relative gradient below which products have the residual part of the Hessian."""
 
-_POOR_GAIN, _GOOD_GAIN = 0.25, 0.75
+_FORCING = 0.3
+"""Largest relative residual at which conjugate gradients stop."""
+
+_FORCING_END = 30.0
+"""Relative residual at which they stop, in units of the square root of the relative gradient: it
+takes over where the gradient is below 1e-4."""
+
+_POOR_GAIN = 0.25
+"""Share of the promised gain below which the radius is halved."""
+
+_GOOD_GAIN = 0.75
+"""Share of the promised gain above which the radius is doubled."""
+
 _ROUNDING = 1e-13
+"""Relative change of the objective that is rounding error."""
+
 _TRIES = 25
+"""Radii that a step tries, each a quarter of the last, before the solver counts as stalled."""
 
 
 @final
