@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -173,10 +174,14 @@ run(Dying(), Dying().cells(Options()), Records(Path(sys.argv[1])), jobs=0)
 def test_killed_run_loses_one_cell(tmp_path):
     """SIGKILL in the middle of the third cell; the next run begins with that one."""
 
+    here = Path(__file__).resolve().parent
+    paths = [str(here.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+
     def work(die_at):
         return subprocess.run(
             [sys.executable, "-c", KILLED, str(tmp_path), str(die_at)],
-            cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
+            cwd=here, capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )  # fmt: skip
 
     first = work(3)
