@@ -1,6 +1,6 @@
 """Smaller models: fewer members, directions and knots.
 
-Imports from: linalg, predictive, columns, networks, laplace, machines, explain.
+Imports from: predictive, columns, networks, laplace, machines, explain.
 """
 
 from tensorlace.compact.compaction import Deviation, compact, deviation, n_bytes

@@ -19,6 +19,7 @@ def eigenvalues(posterior: Posterior) -> Array:
     They are the inverse squared singular values of a root of ``Σ``, which loses no digits of the
     small ones.
 
+    >>> from tensorlace.laplace.posterior import Diagonal
     >>> eigenvalues(Diagonal(np.array([0.5, 0.0, 0.01]), n_dropped=1))
     array([100.,   2.])
     """
