@@ -89,9 +89,9 @@ class Additive(Network):
         """Sum over the columns of ``a_dᵀ φ_d`` (n,)."""
         return _response(self.weights, phi, len(self.sizes))
 
-    def jacobian(self, phi: Phi, which: Sequence[int] | None = None) -> Array:
+    def designs(self, phi: Phi, which: Sequence[int] | None = None) -> list[Array]:
         """The features of all columns."""
-        return np.concatenate([phi[d] for d in range(len(self.sizes))])
+        return [phi[d] for d in range(len(self.sizes))]
 
     def response_and_environment(self, phi: Phi, d: int) -> tuple[Array, Array]:
         """Nothing is multiplied."""

@@ -59,11 +59,11 @@ class ColumnNetwork(Network):
         """Basis functions of each column."""
         return tuple(V.shape[1] for V in self.cores)
 
-    def jacobian(self, phi: Phi, which: Sequence[int] | None = None) -> Array:
+    def designs(self, phi: Phi, which: Sequence[int] | None = None) -> list[Array]:
         """``Z ⊙ φ`` of each core, eq. (linear_f)."""
         Z = self.environments(phi)
         wanted = range(len(self.cores)) if which is None else which
-        return np.concatenate([design(Z[d], phi[d]) for d in wanted])
+        return [design(Z[d], phi[d]) for d in wanted]
 
     def portable(self, g: Builder, phi: Sequence[Value], which: Sequence[int]) -> PortableNetwork:
         """All follows from how factors make up the response and the environments."""

@@ -178,8 +178,12 @@ class Network(ABC):
         """Response (n,), from features that may be made one column at a time, in order."""
 
     @abstractmethod
+    def designs(self, phi: Phi, which: Sequence[int] | None = None) -> list[Array]:
+        """Rows of the transposed Jacobian in order, as arrays (k, n) that are not stacked yet."""
+
     def jacobian(self, phi: Phi, which: Sequence[int] | None = None) -> Array:
         """Transposed Jacobian of the response (P, n), or of the cores ``which`` only."""
+        return np.concatenate(self.designs(phi, which))
 
     @abstractmethod
     def response_and_environment(self, phi: Phi, d: int) -> tuple[Array, Array]:

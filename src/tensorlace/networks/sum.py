@@ -108,16 +108,17 @@ class Sum(Network):
             f += part.response(phi)
         return f
 
-    def jacobian(self, phi: Phi, which: Sequence[int] | None = None) -> Array:
+    def designs(self, phi: Phi, which: Sequence[int] | None = None) -> list[Array]:
         """Of one part below that of another."""
         wanted = set(range(len(self.cores)) if which is None else which)
-        rows, first = [], 0
+        rows: list[Array] = []
+        first = 0
         for part in self.parts:
             mine = [d for d in range(len(part.cores)) if first + d in wanted]
             first += len(part.cores)
             if mine:
-                rows.append(part.jacobian(phi, mine))
-        return np.concatenate(rows)
+                rows += part.designs(phi, mine)
+        return rows
 
     def response_and_environment(self, phi: Phi, d: int) -> tuple[Array, Array]:
         """The environment in its own part."""
