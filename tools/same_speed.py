@@ -72,9 +72,9 @@ CASES: dict[str, Callable[[], Any]] = {
     "sweeps_few_rows": fixed(
         rows=1000, columns=6, rank=8, n_basis=8, solver="als", curvature="last", max_sweeps=150
     ),
-    "gauss_newton": fixed(rows=1500, columns=6, rank=6, n_basis=8, max_sweeps=30),
+    "gauss_newton": fixed(rows=4000, columns=6, rank=8, n_basis=8, max_sweeps=60),
     "matrix_free": fixed(
-        rows=8000, columns=8, rank=8, n_basis=6, solver="matrix_free", max_sweeps=20
+        rows=8000, columns=8, rank=8, n_basis=6, solver="matrix_free", max_sweeps=120
     ),
     "default_few_rows": default(300, 6, 8.0),
     "default_many_rows": default(4000, 6, 8.0),
