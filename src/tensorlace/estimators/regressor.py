@@ -53,7 +53,7 @@ class TNKMRegressor(
         ``{"hour": Periodic(24), "shop": Categorical()}``, see `tensorlace.kinds`. Categorical and
         periodic columns have a basis of their own; the three arguments above are for the others.
     solver : {"auto", "gauss_newton", "als", "matrix_free"}, default="auto"
-        "auto" takes Gauss-Newton, without its matrix from 20,000 rows; ALS where both are dear.
+        "auto" takes Gauss-Newton, without its matrix from 5,000 rows; ALS where both are dear.
     curvature : {"ggn", "last", "block", "diag", "full"}, default="ggn"
         Which Hessian the posterior is made of.
     core : int or None, default=None

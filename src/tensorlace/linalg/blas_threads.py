@@ -10,7 +10,7 @@ __all__ = ["one_blas_thread"]
 
 @final
 class _OneBlasThread:
-    """Hold BLAS to one thread while anybody predicts: the threads are ours, and bits the same."""
+    """Hold BLAS to one thread while anybody fits or predicts: the threads are ours, bits stay."""
 
     def __init__(self) -> None:
         self._lock, self._inside = Lock(), 0

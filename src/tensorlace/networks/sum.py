@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Self, final
 
 import numpy as np
@@ -55,7 +55,7 @@ class Sum(Network):
 
     def _cut(self, cores: Sequence[Any]) -> list[tuple[Any, ...]]:
         """Cores, or what there is one of per core, of each part."""
-        ends = np.cumsum([0, *(len(part.cores) for part in self.parts)])
+        ends = accumulate((len(part.cores) for part in self.parts), initial=0)
         return [tuple(cores[a:b]) for a, b in pairwise(ends)]
 
     def _place(self, d: int) -> tuple[int, int]:

@@ -1,6 +1,6 @@
 """Feature blocks and the one sum over them: in memory, streamed, in growing stages.
 
-Imports from: sources, likelihoods, columns, networks.
+Imports from: linalg, sources, likelihoods, columns, networks.
 """
 
 __all__: list[str] = []

@@ -13,12 +13,12 @@ from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController
 
 from tensorlace._types import Array
 from tensorlace.columns.bases.basis import Basis
 from tensorlace.likelihoods.gaussian import GAUSSIAN
 from tensorlace.likelihoods.likelihood import Likelihood
+from tensorlace.linalg.blas_threads import one_blas_thread
 from tensorlace.networks.block import Block
 from tensorlace.networks.engine import NUMPY, Engine
 from tensorlace.networks.network import Network
@@ -84,12 +84,12 @@ class Rows(ABC):
 
     def __enter__(self) -> Self:
         """Hold BLAS to one thread: the threads are ours, and bits stay the same."""
-        self._limit = ThreadpoolController().limit(limits=1, user_api="blas")
+        one_blas_thread.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
         """Give BLAS its threads back and stop ours."""
-        self._limit.restore_original_limits()
+        one_blas_thread.__exit__(*exception)
         self.close()
 
 
