@@ -82,8 +82,8 @@ class Train(Experiment):
                 beside = mean_of("rmse", same, 4) if same else "–"
                 seconds = sum(row["processor_seconds"] for row in rows) / len(rows)
                 lines.append(
-                    f"| {name} | {starts} | {len(rows)} | {mean_of('rmse', rows, 4)} | {beside} | {rmse} | "
-                    f"{mean_of('nll', rows)} | {mean_of('rce', rows)} | "
+                    f"| {name} | {starts} | {len(rows)} | {mean_of('rmse', rows, 4)} | {beside} "
+                    f"| {rmse} | {mean_of('nll', rows)} | {mean_of('rce', rows)} | "
                     f"{mean_of('ecp95', rows)} | {seconds:.0f} |"
                 )
         return ABOUT + "\n".join(lines)
