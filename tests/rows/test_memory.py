@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from tensorlace.laplace.curvature import Diag
-from tensorlace.rows import memory as rows_module
 from tensorlace.solvers.als import core_system, sweep
 from tensorlace.solvers.linearisation import linearise, loss, residual_curvature
 from tests.helpers.oracles import Problem, error, problem
@@ -140,7 +140,7 @@ def test_an_error_in_a_thread_comes_out():
 
 
 def test_blas_is_held_to_one_thread_and_given_back():
-    controller = rows_module.ThreadpoolController()
+    controller = ThreadpoolController()
 
     def limits():
         return [x["num_threads"] for x in controller.info() if x["user_api"] == "blas"]
