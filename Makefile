@@ -6,7 +6,7 @@ LAB := $(BIN)/python -m tensorlace_lab
 LOCK := $(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-header --python-version 3.11 --no-emit-package tensorlace pyproject.toml
 export SCIPY_ARRAY_API = 1
 
-.PHONY: help setup demo test lint docs bench quality tables pages lock clean
+.PHONY: help setup demo test lint docs bench quality tables trust pages lock clean
 .DEFAULT_GOAL := help
 
 help: ## Show the targets
@@ -53,13 +53,16 @@ docs: $(VENV)/.test ## Build the documentation into out/docs; a warning is an er
 	@echo "open out/docs/index.html"
 
 bench: $(VENV)/.bench ## Measure seconds and memory (an hour), then write the pages
-	$(LAB) sweep first_fit scaling predict peers airline gram passes pages
+	$(LAB) sweep first_fit scaling predict peers airline gram passes budget pages
 
 quality: $(VENV)/.bench ## The default on the paper's nine sets (hours), then the pages
 	$(LAB) quality pages
 
 tables: $(VENV)/.bench ## The default on Friedman's functions and flights, then the pages
 	$(LAB) tables pages
+
+trust: $(VENV)/.bench ## Coverage, shift, outliers on real tables (days), then the pages
+	$(LAB) trust pages
 
 pages: $(VENV)/.test ## All pages of results, from lab/results/
 	$(LAB) pages

@@ -5,7 +5,7 @@ from html import escape
 import pytest
 
 from tensorlace_lab.__main__ import main
-from tensorlace_lab.experiments import DEFAULT, NAMES, PAPER, SPEED, experiment_named
+from tensorlace_lab.experiments import DEFAULT, EARLIER, NAMES, PAPER, SPEED, experiment_named
 from tensorlace_lab.measuring.cells import Records
 from tensorlace_lab.measuring.runner import Experiment, Options
 from tensorlace_lab.paper import ablation, complexity, corrected, equal_size, published
@@ -82,4 +82,4 @@ def test_a_taste_leaves_the_results_alone(tmp_path, monkeypatch, capsys):
 
 
 def test_every_result_belongs_to_an_experiment():
-    assert {*PAPER, *DEFAULT, *SPEED} == set(NAMES)
+    assert {*PAPER, *DEFAULT, *EARLIER, *SPEED} == set(NAMES)

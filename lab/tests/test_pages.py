@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tensorlace_lab.default.quality import beside
-from tensorlace_lab.experiments import DEFAULT, NAMES, experiment_named
+from tensorlace_lab.experiments import DEFAULT, NAMES
 from tensorlace_lab.measuring.cells import Records
-from tensorlace_lab.pages import benchmarks, front, paper
+from tensorlace_lab.pages import benchmarks, documents, front, paper
 from tensorlace_lab.pages.markup import html_table
 from tensorlace_lab.paper import score_tables
 
@@ -27,9 +27,7 @@ def test_the_page_of_benchmarks_is_up_to_date(tmp_path):
 
 @pytest.mark.parametrize("name", DEFAULT)
 def test_pages_of_the_default_are_up_to_date(name):
-    experiment = experiment_named(name)
-    text = f"# {experiment.title}\n\n{experiment.markdown(list(Records(RESULTS / name)))}\n"
-    assert (DOCS / f"{name}.md").read_text() == text, f"{name}.md {OLD}"
+    assert (DOCS / f"{name}.md").read_text() == documents.page(name, RESULTS), f"{name}.md {OLD}"
 
 
 def test_the_table_of_the_readme_is_up_to_date():

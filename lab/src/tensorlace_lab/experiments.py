@@ -4,7 +4,7 @@ from importlib import import_module
 
 from tensorlace_lab.measuring.runner import Experiment
 
-__all__ = ["DEFAULT", "NAMES", "PAPER", "SPEED", "experiment_named"]
+__all__ = ["DEFAULT", "EARLIER", "NAMES", "PAPER", "SPEED", "experiment_named"]
 
 PAPER = {
     "cubic": "paper.cubic:EXPERIMENT",
@@ -22,8 +22,12 @@ DEFAULT = {
     "tables": "default.tables:EXPERIMENT",
     "simple": "default.simple:EXPERIMENT",
     "train": "default.train:EXPERIMENT",
+    "trust": "trust.experiment:EXPERIMENT",
 }
 """How the default does."""
+
+EARLIER = {"trust-before": "trust.experiment:BEFORE"}
+"""The same with an earlier library; on the page of the experiment that they are compared with."""
 
 SPEED = {
     "sweep": "speed.sweep:EXPERIMENT",
@@ -34,10 +38,11 @@ SPEED = {
     "airline": "speed.airline:EXPERIMENT",
     "gram": "speed.gram:EXPERIMENT",
     "passes": "speed.passes:EXPERIMENT",
+    "budget": "speed.budget:EXPERIMENT",
 }
 """Seconds and memory, in the order of their page."""
 
-_WHERE = {**PAPER, **DEFAULT, **SPEED}
+_WHERE = {**PAPER, **DEFAULT, **EARLIER, **SPEED}
 NAMES = tuple(_WHERE)
 
 

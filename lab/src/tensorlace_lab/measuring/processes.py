@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from time import perf_counter
 from typing import Any
 
-__all__ = ["best_of", "isolated", "memory_mb", "reset_peak", "work"]
+__all__ = ["best_of", "isolated", "memory_mb", "processor_seconds", "reset_peak", "work"]
 
 
 def best_of(repeats: int, *functions: Callable[[], Any]) -> list[float]:
@@ -81,3 +82,31 @@ def reset_peak() -> float | None:
     except OSError:
         return None
     return memory_mb("VmRSS")
+
+
+def processor_seconds() -> float:
+    """Seconds of processors so far: of this process, of those that it has started, of theirs.
+
+    Workers that are still there count where the system has ``/proc``, those that have ended
+    everywhere.
+    """
+    used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used) + sum(map(_of_tree, _children(os.getpid())))
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:  # it has just ended
+        return []
+    return [int(word) for text in lists for word in text.split()]
+
+
+def _of_tree(pid: int) -> float:
+    """User and system time of a process and of its children, ended or not."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    ticks = sum(map(int, words[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(_of_tree, _children(pid)))

@@ -57,6 +57,8 @@ class Experiment(ABC):
         experiment that measures in this process, or starts its own.
     local : bool
         Whether a finished cell is measured again on another machine and with other versions.
+    beside : tuple of str
+        Experiments whose records stand on the same page, to compare with.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Experiment(ABC):
     packages: tuple[str, ...] = ("numpy", "scipy", "scikit-learn", "jax", "optax")
     jobs: int = 1
     local: bool = False
+    beside: tuple[str, ...] = ()
 
     @abstractmethod
     def cells(self, options: Options) -> list[Cell]:
