@@ -17,7 +17,7 @@ X = rng.uniform(-2, 2, size=(1200, 2))
 y = np.sin(2 * X[:, 0]) * X[:, 1] + 0.3 * rng.standard_t(2.2, size=1200)
 train, held_out, test = np.split(np.arange(1200), [400, 800])
 
-model = TNKMRegressor(rank=4, random_state=0).fit(X[train], y[train])
+model = TNKMRegressor(rank=4, noise="gaussian", random_state=0).fit(X[train], y[train])
 
 # %%
 # Heavy tails make the noise look large, so most intervals are too wide. The grey band is where a

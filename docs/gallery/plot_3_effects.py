@@ -18,8 +18,8 @@ model = TNKMRegressor(rank=4, random_state=0).fit(X, y)
 print(model.summary())
 
 # %%
-# Average predictions as one column varies. A band is about the average, not about a patient: it
-# says how well the rows determine the curve.
+# Average predictions as one column varies, along the rows that there are (the ticks). A band is
+# about the average, not about a patient: it says how well the rows determine the curve.
 
 EffectsDisplay.from_estimator(model, columns=["bmi", "s5", "bp", "sex", "age", "s1"])
 

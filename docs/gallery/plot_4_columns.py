@@ -32,7 +32,7 @@ for name, kind in model.kinds_.items():
     print(f"{name}: {kind}")
 
 # %%
-# A missing value has an effect of its own, with a band. The curve of the hour closes.
+# A missing category has an effect of its own, with a band. The curve of the hour closes.
 
 EffectsDisplay.from_estimator(model, columns=["hour", "weather", "warmth"])
 

@@ -8,6 +8,7 @@ __all__ = [
     "InputError",
     "MisspecificationWarning",
     "ModelFileError",
+    "RowWeightWarning",
     "SizeError",
     "SourceError",
     "TensorlaceError",
@@ -40,6 +41,10 @@ class IllConditionedWarning(UserWarning):
 
 class TimeBudgetWarning(UserWarning):
     """A search took far longer than its budget and was cut short."""
+
+
+class RowWeightWarning(UserWarning):
+    """Weights of rows sum to something far from the number of rows, and were scaled."""
 
 
 class CurvatureWarning(UserWarning):

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from pathlib import Path
 
 import jsonschema
@@ -290,6 +291,18 @@ def test_weights_kinds_and_drops(tl, folder):
     assert _timeless(folder / "more.tlace") == first
     wrong = tl(*words[:-2], "--weight", "size").error
     assert wrong == "error: weight column 'size' has 'S' in row 1"
+
+
+def test_meaning_of_weights(tl, folder):
+    make_table().assign(w=1e-3 * (1.0 + np.arange(N) % 3)).to_csv(folder / "small.csv", index=False)
+    words = ["fit", "small.csv", "-t", "price", "--rank", "1", "--weight", "w", "--test-share", "0"]
+    assert "scaled to sum to" in tl(*words).err
+    assert "scaled" not in tl(*words, "--weights", "relative", "-o", "relative.tlace").err
+    a, b = (tensorlace.load(folder / f"{name}.tlace") for name in ("small", "relative"))
+    assert a.noise_precision_ == b.noise_precision_
+    assert "fewer than 2" in tl(*words, "--weights", "repetitions").error
+    wrong = tl(*words, "--weights", "all").err
+    assert "'all' is not one of auto, relative, repetitions" in " ".join(wrong.split())
 
 
 def _timeless(path):
@@ -811,7 +824,7 @@ def test_a_newcomer_at_a_terminal(folder):
 
 
 def test_a_bar_and_an_interrupt(folder):
-    """The bar is on the terminal, nothing on standard output; an interrupt leaves no file."""
+    """The bar is on the terminal, nothing on standard output; two interrupts leave no file."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((3000, 8))).rename(columns=str)
     frame.to_csv(folder / "large.csv", index=False)
@@ -825,6 +838,8 @@ def test_a_bar_and_an_interrupt(folder):
         while "━".encode() not in seen:
             seen += os.read(terminal, 4096)
         process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
         assert process.wait() == 130
         assert process.stdout.read() == b""
     assert b"fitting" in seen
@@ -836,6 +851,40 @@ def test_a_bar_and_an_interrupt(folder):
     os.close(terminal)
     assert b"interrupted" in seen
     assert not (folder / "large.tlace").exists()
+
+
+def test_an_interrupt_writes_the_best_so_far(folder):
+    """After some trials: the model is tested and written, and the exit code tells."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((3000, 4))).rename(columns=str)
+    frame["0"] += 2.0 * frame["1"]
+    frame.to_csv(folder / "line.csv", index=False)
+    code = (
+        "import os, signal, sys; from tensorlace.search.task import Progress\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "fitted = Progress.fitted\n"
+        "def told(self, *what):\n"
+        "    fitted(self, *what); told.times += 1\n"
+        "    if told.times == 6: os.kill(os.getpid(), signal.SIGINT)\n"
+        "told.times = 0; Progress.fitted = told\n"
+        "sys.argv = ['tensorlace', 'fit', 'line.csv', '-t', '0', '--time-budget', '300']\n"
+        "from tensorlace.cli.app import run; run()"
+    )
+    how = {"capture_output": True, "text": True, "cwd": folder, "timeout": 120}
+    done = subprocess.run([sys.executable, "-c", code], check=False, env=environment(), **how)
+    assert done.returncode == 130
+    assert "ending with the best so far" in done.stderr
+    assert "warning: an interrupt ended the search" in done.stderr
+    assert "Model: line.tlace" in done.stdout
+    model = tensorlace.load(folder / "line.tlace")
+    assert np.corrcoef(model.predict(frame.drop(columns="0")), frame["0"])[0, 1] > 0.85
+
+
+def test_a_limit_by_the_clock(tl):
+    shown = tl("fit", "data.csv", "-t", "price", "--time-limit", "0.01", "--json")
+    assert shown.code == 0
+    assert "warning: time_limit ended the search" in shown.err
+    assert tl("fit", "data.csv", "-t", "price", "--time-limit", "0").code == 2
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

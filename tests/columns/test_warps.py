@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tensorlace.columns.summaries import summarise_column
 from tensorlace.columns.warps import Codes, Identity, MinMax, Mixed, Quantile, Standardise
 from tensorlace.errors import InputError
 from tests.helpers.warp_contract import dyadic, same_bits
@@ -105,6 +106,39 @@ def test_standardise_moments():
     u = Standardise.fit(x, w)(x)
     assert abs(np.average(u, weights=w)) < 1e-13
     assert abs(np.average(u**2, weights=w) - 1.0) < 1e-13
+
+
+def test_robust_standardise():
+    rng = np.random.default_rng(4)
+    x = 3.0 + 2.0 * rng.standard_normal(20_001)
+    warp = Standardise.robust(summarise_column(x))
+    low, middle, high = np.quantile(x, [stats.norm.cdf(-1.0), 0.5, stats.norm.cdf(1.0)])
+    assert warp.location == pytest.approx(middle, abs=2e-3)
+    assert warp.scale == pytest.approx(0.5 * (high - low), rel=2e-3)
+    assert warp.scale == pytest.approx(2.0, rel=0.02)
+    x[:3] = 1e12
+    wild = Standardise.robust(summarise_column(x))
+    assert wild.location == pytest.approx(warp.location, abs=2e-3)
+    assert wild.scale == pytest.approx(warp.scale, rel=2e-3)
+    u = warp(np.array([warp.location, warp.location + warp.scale]))
+    np.testing.assert_allclose(u, [0.0, 1.0], atol=1e-12)
+
+
+def test_robust_standardise_counts_repetitions_and_falls_back_to_moments():
+    x, w = np.array([1.0, 2.0, 4.0, 8.0]), np.array([3.0, 1.0, 0.0, 2.0])
+    a = Standardise.robust(summarise_column(x, w))
+    b = Standardise.robust(summarise_column(np.repeat(x, w.astype(int))))
+    assert (a.location, a.scale) == (b.location, b.scale)
+    mirrored = Standardise.robust(summarise_column(-x, w))
+    assert (mirrored.location, mirrored.scale) == (-a.location, a.scale)
+    half = np.concatenate([np.zeros(880), np.linspace(1.0, 2.0, 110), np.full(10, 1e9)])
+    warp = Standardise.robust(summarise_column(half))  # 95 % are below 1.64
+    assert warp.location == 0.0
+    assert warp.scale == pytest.approx(0.5 * 1.64 / stats.norm.ppf(0.95), rel=0.01)
+    nearly = summarise_column(np.append(np.zeros(1000), 7.0))
+    assert Standardise.robust(nearly) == Standardise.from_summary(nearly)
+    same = summarise_column(np.full(5, 3.0))
+    assert Standardise.robust(same) == Standardise.from_summary(same)
 
 
 def digits(value, certified):

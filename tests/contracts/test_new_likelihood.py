@@ -195,7 +195,8 @@ def test_outliers_move_it_less_than_squares():
     new = np.random.default_rng(9).uniform(-1, 1, (500, 3))
     errors = []
     for likelihood in ("gaussian", "heavy"):
-        model = TNKMRegressor(rank=3, likelihood=likelihood, random_state=0).fit(X, y)
+        params = {"rank": 3, "noise": "gaussian", "random_state": 0}
+        model = TNKMRegressor(likelihood=likelihood, **params).fit(X, y)
         errors.append(np.sqrt(np.mean((model.predict(new) - smooth(new)) ** 2)))
     assert errors[1] < 0.5 * errors[0]
 

@@ -263,9 +263,9 @@ def test_too_few_rows(fitted):
 
 def test_two_rows_are_enough():
     mean, std = model().fit(X[:2], Y[:2]).predict(X, return_std=True)
-    assert np.allclose(mean[:2], Y[:2], atol=1e-6)
+    assert np.allclose(mean[:2], Y[:2], atol=0.1 * np.ptp(Y[:2]))
     assert np.all(np.isfinite(mean))
-    assert np.all(std > 0)
+    assert np.all(std > np.ptp(Y[:2]))  # which two rows know next to nothing of
 
 
 def test_fewer_rows_than_weights():
@@ -273,7 +273,8 @@ def test_fewer_rows_than_weights():
     mean, std = few.predict(X, return_std=True)
     assert np.all(np.isfinite(mean))
     assert np.all(std > 0)
-    assert np.mean(std[8:]) > 100 * np.mean(std[:8])  # it knows where it saw nothing
+    epistemic = few.predict_dist(X).epistemic_stds[0]
+    assert np.mean(epistemic[8:]) > 1.5 * np.mean(epistemic[:8])  # it knows where it saw nothing
     # with a prior and a noise level of its own it is a kernel machine: solved in N dimensions
     known = model(rank=4, noise_precision=100.0, prior_precision=1.0).fit(X[:8], Y[:8])
     assert np.all(known.predict_dist(X).std >= 0.1)
@@ -360,9 +361,9 @@ def test_bad_weights():
         return lambda: model().fit(X, Y, sample_weight=weight)
 
     refuses(fit(changed(np.ones(N), [6, 8], -2.0)), "sample_weight is -2 in row 6", "0 or more")
-    refuses(fit(changed(np.ones(N), 6, np.nan)), "sample_weight contains NaN", kind=ValueError)
-    refuses(fit(changed(np.ones(N), 6, np.inf)), "sample_weight contains inf", kind=ValueError)
-    refuses(fit(np.zeros(N)), "at least one non-zero", kind=ValueError)
+    refuses(fit(changed(np.ones(N), 6, np.nan)), "sample_weight is nan in row 6", "0 or more")
+    refuses(fit(changed(np.ones(N), 6, np.inf)), "sample_weight is inf in row 6", "0 or more")
+    refuses(fit(np.zeros(N)), "sample_weight is zero in all 50 rows")
     refuses(fit(np.ones(N - 1)), "sample_weight.shape == (49,)", kind=ValueError)
 
 

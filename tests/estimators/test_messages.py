@@ -4,9 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from tensorlace import TNKMRegressor
-from tensorlace.estimators.messages import _count, _duration, progress_printer
+from tensorlace.estimators.messages import FAR, _count, _duration, progress_printer, warn_unfinished
+from tensorlace.machines.fitted import Convergence
 from tensorlace.solvers.solver import Info
 
 INFO = Info(objective=12.5, gradient=1e-3, rss=3.0)
@@ -65,3 +67,25 @@ def test_a_fit_reports_every_step(capsys):
     steps = [machine.fit.n_steps for machine in model.machines_]
     assert len(lines) == sum(steps)
     assert sum(f"member 2/2 step {steps[1]}/4" in line for line in lines) == 1
+
+
+class Ended:
+    """A fit of which nothing is known but how it ended."""
+
+    def __init__(self, decrement):
+        self.convergence = None
+        if decrement is not None:
+            self.convergence = Convergence(decrement, 0.0, 0, 1, arrived=False)
+
+
+def test_most_of_a_mixture_stopped_early():
+    fits = [Ended(3.2), Ended(0.5 * FAR), Ended(None)]
+    with pytest.warns(ConvergenceWarning, match=r"count 60%.*up to 3\.2 standard") as caught:
+        warn_unfinished(fits, np.array([0.6, 0.3, 0.1]))
+    assert "\n" not in str(caught[0].message)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_warning_of_a_minority_or_of_what_is_not_known():
+    warn_unfinished([Ended(3.2), Ended(0.9 * FAR)], np.array([0.5, 0.5]))
+    warn_unfinished([Ended(None)], np.array([1.0]))

@@ -1,6 +1,7 @@
 """The estimator with a tensor train: predictions against dense tensors, and the same bits."""
 
 import warnings
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tensorlace import Categorical, InputError, Periodic, TNKMRegressor, load, save
 from tensorlace.errors import CurvatureWarning
-from tensorlace.explain.relevance import total_effects
+from tensorlace.explain.companions import Companions
+from tensorlace.explain.relevance import shapley_effects
 from tensorlace.fitting.registry import CURVATURES, GROUPS, SOLVERS
 from tensorlace.networks.tensor_train import TensorTrain
 from tensorlace.predictive.distributions import Mixture
@@ -153,7 +155,8 @@ def frame(n):
 @pytest.mark.parametrize("curvature", ["ggn", "block", "last"])
 def test_mixed_kinds_missing_and_values_never_seen(curvature):
     table, y = frame(N)
-    model = fitted(table, y, columns={"hour": Periodic(24)}, curvature=curvature)
+    plain = {"curvature": curvature, "extrapolation": "plain"}
+    model = fitted(table, y, columns={"hour": Periodic(24)}, **plain)
     assert isinstance(model.kinds_["shop"], Categorical)
     (machine,) = model.machines_
     encoded = model.fitted_model().encode(table[:20])
@@ -240,7 +243,7 @@ def test_effects_are_averages_over_rows(additive):
     (machine,) = model.machines_
     grid = np.array([-0.7, 0.1, 0.9])
     for d in range(3):
-        found = model.partial_effects(d, grid)
+        found = model.partial_effects(d, grid, method="alone")
         for k, value in enumerate(grid):
             moved = X.copy()
             moved[:, d] = value
@@ -252,16 +255,26 @@ def test_effects_are_averages_over_rows(additive):
             assert found.std[k] == pytest.approx(machine.target.scale * variance**0.5, rel=1e-9)
 
 
-def test_relevance_is_the_variance_lost():
-    """Against all pairs of rows: each row with the value of each other row in one column."""
-    (machine,) = fitted(X, Y).machines_
-    rows = X[:60]
-    background = ReferenceRows(rows, np.full(60, 1 / 60))
-    found = total_effects((machine,), np.ones(1), background, 3)
-    for d in range(3):
-        f = np.empty((60, 60))
-        for m in range(60):
-            moved = rows.copy()
-            moved[:, d] = rows[m, d]
-            f[:, m] = machine.mean(moved)
-        assert found[d] == pytest.approx(f.var(axis=1).mean() / machine.target.scale**2, rel=1e-10)
+def test_relevance_is_shared_out_over_all_pairs_and_orders():
+    """Each row with some columns of each other row, against the brute force over all of them."""
+    model, rows = fitted(X, Y), X[:12]
+    companions = Companions.of(ReferenceRows(rows, np.full(12, 1 / 12)), [True] * 3, faint=2.0)
+    found = shapley_effects(
+        model.predict,
+        ReferenceRows(rows, np.full(12, 1 / 12)),
+        companions,
+        np.random.default_rng(0),
+        evaluations=1 << 15,
+    )
+    f, expected = model.predict(rows), np.zeros(3)
+    for order in permutations(range(3)):
+        for m in range(12):
+            moved, last = rows.copy(), f
+            for d in order:
+                moved[:, d] = rows[m, d]
+                now = np.clip(model.predict(moved), f.min(), f.max())
+                expected[d] += np.sum((f[m] - f) * (now - last)) / 12**2 / 12
+                last = now
+    assert expected.sum() == pytest.approx(f.var(), rel=1e-12)
+    assert expected.min() > 0.0
+    np.testing.assert_allclose(found, expected, atol=0.02 * f.var())

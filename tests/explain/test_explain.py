@@ -10,7 +10,7 @@ import pytest
 
 from tensorlace import EffectsDisplay, InputError, Periodic, TNKMRegressor
 from tensorlace.explain.effects import effects_of
-from tensorlace.explain.relevance import total_effects
+from tensorlace.explain.relevance import relevance_of
 from tensorlace.machines.noise import Noise
 from tensorlace.predictive.checks import check
 from tensorlace.predictive.distributions import Normal
@@ -91,7 +91,7 @@ def brute(model, table, d, value):
 @pytest.mark.parametrize("d", [0, 2])
 def test_effects_are_averages_over_rows(model, d):
     grid = np.array([-0.7, 0.1, 0.9])
-    found = model.partial_effects(d, grid)
+    found = model.partial_effects(d, grid, method="alone")
     assert np.array_equal(found.grid, grid)
     for k, value in enumerate(grid):
         mean, draws = brute(model, X, d, value)
@@ -104,7 +104,7 @@ def test_effects_are_averages_over_rows(model, d):
 @pytest.mark.parametrize("column", ["age", "shop", "hour", "day"])
 def test_effects_of_any_kind_of_column(mixed, column):
     d = list(FRAME.columns).index(column)
-    found = mixed.partial_effects(column, n_points=5)
+    found = mixed.partial_effects(column, n_points=5, method="alone")
     codes = mixed.model_.encoding.codes[d](np.asarray(found.grid))
     for k in (0, len(found) - 1):
         mean, draws = brute(mixed, FRAME, d, codes[k])
@@ -117,35 +117,42 @@ def test_effects_of_any_kind_of_column(mixed, column):
 
 
 def test_grids_stand_as_in_the_table(mixed):
-    assert mixed.partial_effects("shop").grid.tolist() == ["north", "south", "west"]
-    day = mixed.partial_effects("day", n_points=10).grid
+    def alone(column, *args, **options):
+        return mixed.partial_effects(column, *args, method="alone", **options)
+
+    assert alone("shop").grid.tolist() == ["north", "south", "west"]
+    day = alone("day", n_points=10).grid
     assert day.dtype.kind == "M"
     assert day[0] == FRAME["day"].min()
     assert day[-1] == FRAME["day"].max()
-    hour = mixed.partial_effects("hour")
+    hour = alone("hour")
     assert (hour.grid[0], hour.grid[-1], len(hour)) == (0.0, 24.0, 50)
     assert hour.mean[0] == pytest.approx(hour.mean[-1], rel=1e-12)
-    age = mixed.partial_effects(0, n_points=7).grid
+    age = alone(0, n_points=7).grid
     np.testing.assert_allclose(age, np.linspace(FRAME["age"].min(), FRAME["age"].max(), 7))
-    given = mixed.partial_effects("shop", grid=["west", None, "north"])
+    given = alone("shop", grid=["west", None, "north"])
     assert given.grid.tolist() == ["west", None, "north"]
     assert given.mean[0] > given.mean[2]
+    assert given.counts.tolist() == [N] * 3
+    assert given.method == "alone"
 
 
-def test_few_distinct_numbers_and_missing_categories():
+@pytest.mark.parametrize("method", ["accumulated", "alone"])
+def test_few_distinct_numbers_and_missing_categories(method):
     table, y = FRAME.copy(), FRAME_Y
     table["flag"] = np.arange(N) % 2
     table.loc[:20, "shop"] = None
     model = fitted(table, y)
-    assert model.partial_effects("flag").grid.tolist() == [0.0, 1.0]
-    assert model.partial_effects("shop").grid.tolist() == ["north", "south", "west", None]
+    assert model.partial_effects("flag", method=method).grid.tolist() == [0.0, 1.0]
+    shops = model.partial_effects("shop", method=method)
+    assert shops.grid.tolist() == ["north", "south", "west", None]
     numbers = fitted(np.column_stack([X[:, 0], np.arange(N) % 3]), Y)
-    assert numbers.partial_effects(1).grid.tolist() == [0.0, 1.0, 2.0]
+    assert numbers.partial_effects(1, method=method).grid.tolist() == [0.0, 1.0, 2.0]
 
 
 def test_values_never_seen_widen_the_band(mixed):
-    known = mixed.partial_effects("shop", grid=["north"])
-    novel = mixed.partial_effects("shop", grid=["nowhere"])
+    known = mixed.partial_effects("shop", grid=["north"], method="alone")
+    novel = mixed.partial_effects("shop", grid=["nowhere"], method="alone")
     assert novel.std[0] > 2.0 * known.std[0]
     moved = FRAME.assign(shop="nowhere")
     _, draws = brute(mixed, moved, 1, -1.0)
@@ -160,7 +167,7 @@ def test_weights_count_as_repetitions():
     repeated = X.repeat(times, axis=0)
     moved = repeated.copy()
     moved[:, 1] = 0.3
-    found = once.partial_effects(1, grid=[0.3]).mean[0]
+    found = once.partial_effects(1, grid=[0.3], method="alone").mean[0]
     assert found == pytest.approx(once.predict(moved).mean(), rel=1e-11)
 
 
@@ -173,6 +180,10 @@ def test_weights_count_as_repetitions():
         (("age", [[1.0]]), "grid has shape"),
         (("age", None, 1), "n_points=1 is too few"),
         (("age", None, 5, 1.0), "coverage=1 is no probability"),
+        (("age", None, 5, 0.9, "far"), "method='far' is unknown: choose from accumulated, alone"),
+        (("age", [30.0, 99.0, None]), "2 of 3 values of grid are where no row"),
+        (("shop", ["nowhere"]), "1 of 1 values of grid are where no row"),
+        (("shop", [None]), "1 of 1 values of grid are where no row"),
     ],
 )
 def test_bad_requests_are_refused(mixed, arguments, message):
@@ -221,19 +232,30 @@ def test_effects_of_many_rows_are_close_to_averages_of_what_is_predicted(sharp):
     """Shares are followed on 128 of 160 rows, so that something is left to chance."""
     moved = X.copy()
     moved[:, 0] = 0.8
-    found = sharp.partial_effects(0, grid=[0.8]).mean[0]
+    found = sharp.partial_effects(0, grid=[0.8], method="alone").mean[0]
     assert found == pytest.approx(sharp.predict(moved).mean(), abs=0.002 * Y.std())
 
 
 def test_relevance_is_that_of_what_is_predicted(sharp):
-    """Against all pairs of rows; 25 of 160 values per row are sampled."""
-    found, f = with_record(sharp, relevance=None).relevance_, np.empty((N, N))
-    for d in range(2):
-        for m in range(N):
-            moved = X.copy()
-            moved[:, d] = X[m, d]
-            f[:, m] = sharp.predict(moved)
-        assert found[d] == pytest.approx(f.var(axis=1).mean() / Y.var(), rel=0.1)
+    """Against all pairs of rows and both orders of the two columns; the third says nothing."""
+    bare, rows = with_record(sharp, relevance=None), X.copy()
+    rows[:, 2] = 0.1
+    rows[:, 0] = RNG.permutation(rows[:, 0])  # no column follows another
+    model = replace(bare.fitted_model(), rows=ReferenceRows(rows, np.full(N, 1.0 / N)))
+    f = bare.predict(rows)
+    expected = np.zeros(3)
+    for m in range(N):
+        change = f[m] - f
+        for d in range(2):
+            moved = rows.copy()
+            moved[:, d] = rows[m, d]
+            half = np.clip(bare.predict(moved), f.min(), f.max())
+            expected[d] += np.mean(change * (half - f)) / 4
+            expected[1 - d] += np.mean(change * (f[m] - half)) / 4
+    found = relevance_of(model)
+    assert found.sum() == pytest.approx(f.var() / Y.var(), rel=1e-12)
+    np.testing.assert_allclose(found, expected / N / Y.var(), atol=0.02)
+    assert min(expected[:2]) > 0.1 * N * Y.var()
     shares = sharp.model_.ensemble.shares(X)
     np.testing.assert_allclose(shares.sum(axis=0), 1.0, rtol=1e-14)
     assert shares[0].min() > 0.5  # the one member that has learnt, whatever its weight
@@ -242,30 +264,20 @@ def test_relevance_is_that_of_what_is_predicted(sharp):
 # --- relevance ---
 
 
-def test_relevance_is_the_variance_lost(model):
-    """Against all pairs of rows: each row with the value of each other row in one column."""
-    rows = X[:60]
-    background = ReferenceRows(rows, np.full(60, 1.0 / 60.0))
-    found = total_effects(model.machines_, model.weights_, background, 3)
-    scale = model.machines_[0].target.scale
-    rotated = model.machines_[0].columns.rotation is not None
-    for d in range(3):
-        f = np.empty((60, 60))
-        for m in range(60):
-            moved = rows.copy()
-            moved[:, d] = rows[m, d]
-            parts = [machine.mean(moved) for machine in model.machines_]
-            f[:, m] = model.weights_ @ np.stack(parts)
-        expected = f.var(axis=1).mean() / scale**2
-        # a rotation is sampled: the row's own value is left out
-        assert found[d] == pytest.approx(
-            expected, rel=0.05 if rotated else 1e-10, abs=1e-3 if rotated else 1e-14
+def test_relevance_sums_to_what_is_explained(model, mixed):
+    for fit, table, y in ((model, X, Y), (mixed, FRAME, FRAME_Y)):
+        share = fit.relevance_
+        assert share.min() >= 0.0
+        assert share.sum() == pytest.approx(
+            fit.fitted_model().ensemble.mean(fit.fitted_model().encode(table)).var() / y.var(),
+            rel=1e-9,
         )
+        assert share.sum() < 1.0
 
 
 def test_relevance_finds_the_columns_that_matter(model, mixed):
     assert model.relevance_.shape == (3,)
-    assert model.relevance_[0] > model.relevance_[1] > 5 * abs(model.relevance_[2])
+    assert model.relevance_[0] > model.relevance_[1] > 5 * model.relevance_[2]
     shares = dict(zip(FRAME.columns, mixed.relevance_, strict=True))
     assert max(shares["noise"], shares["day"]) < 0.1
     assert min(shares["age"], shares["shop"]) > 0.25  # 0.6 and 0.3 in truth
@@ -283,8 +295,9 @@ def test_linear_models_have_textbook_indices():
     table = rng.standard_normal((400, 2))
     y = table @ [2.0, 1.0] + 1e-3 * rng.standard_normal(400)
     model = fitted(table, y, basis="legendre", warp="standardise", n_basis=2, additive=True)
-    expected = np.array([4.0, 1.0]) * table.var(axis=0) / y.var()
-    np.testing.assert_allclose(model.relevance_, expected, rtol=1e-3)
+    parts = table * [2.0, 1.0]  # what they have in common by chance is split
+    expected = np.cov(parts.T).sum(axis=0) / np.cov(parts.T).sum()
+    np.testing.assert_allclose(model.relevance_, expected, atol=0.02)
 
 
 def test_a_model_that_is_not_fitted_has_no_relevance():
@@ -308,6 +321,10 @@ def test_background_is_a_bounded_part_of_the_rows():
         few.part(100).weight, np.full(100, 1.0 / 500) / np.full(100, 1 / 500).sum()
     )
     assert len(gather_reference_rows(ArraySource(table[:50], table[:50, 0])).X) == 50
+    even = ReferenceRows(table[:100], np.arange(100.0) / 4950).spread(12)
+    assert np.array_equal(even.X, table[np.arange(12) * 9])
+    np.testing.assert_allclose(even.weight, np.arange(12) * 9 / (66 * 9), rtol=1e-14)
+    assert few.spread(500) is few
 
 
 def test_background_is_the_same_from_disk(tmp_path):
@@ -356,6 +373,31 @@ def test_summary_of_one_member(model):
         assert "mixed" in text
 
 
+def test_summary_says_how_fits_ended():
+    few = fitted(X, Y, n_members=3, prior_groups="column_order", max_sweeps=12)
+    text = str(few.summary())
+    assert max(map(len, text.splitlines())) <= 80
+    head, *lines = text.partition("How their fits ended\n")[2].splitlines()[:4]
+    assert head.split() == ["share", "steps", "gradient", "decrement", "precisions"]
+    expected = []
+    for fit in (machine.fit for machine in few.machines_):
+        found = fit.convergence
+        ended = f"0.33 {fit.n_steps} {fit.gradient:.1e} {found.decrement:.2g}"
+        expected.append(f"{ended} {found.n_unsettled} of {found.n_precisions} by")
+    shown = [" ".join(line.split()).rpartition(" by ") for line in lines]
+    assert sorted(f"{ended} by" for ended, _, _ in shown) == sorted(expected)
+    done = str(fitted(X, Y, noise_precision=4.0, prior_precision=1.0).summary())
+    done = " ".join(done.split())
+    assert "as nothing left to gain" in done
+    assert "precisions settled" in done
+    known = few.machines_[0].fit
+    old = replace(known, convergence=None)
+    ensemble = few.model_.ensemble
+    machines = tuple(replace(m, fit=old) for m in ensemble.machines)
+    model = replace(few.model_, ensemble=replace(ensemble, machines=machines))
+    assert "How their fits ended" not in str(few.with_model(model).summary())
+
+
 def test_summary_remarks():
     lines = str(fitted(X, Y, max_sweeps=2).summary())
     assert "The MAP was not reached" in lines
@@ -392,6 +434,14 @@ def test_display(mixed):
     assert labels == ["north", "south", "west"]
     line = chosen.axes_[1].lines[0]
     assert np.array_equal(line.get_ydata(), mixed.partial_effects(0).mean)
+    rug = chosen.axes_[1].lines[1].get_xdata()
+    assert len(rug) == FRAME["age"].notna().sum()
+    assert len({axes.get_ylim() for axes in chosen.axes_}) == 1
+    low, high = chosen.axes_[0].get_ylim()
+    for e in chosen.effects:
+        assert low < e.mean.min() <= e.mean.max() < high
+    left, right = chosen.axes_[1].get_xlim()
+    assert right - left < 1.11 * np.ptp(chosen.effects[1].grid)
     _, axes = plt.subplots(1, 2)
     assert EffectsDisplay.from_estimator(mixed, columns=[0, 2], ax=axes).axes_[0] is axes[0]
     with pytest.raises(InputError, match="1 axes for 2 columns"):

@@ -412,6 +412,17 @@ def test_default_model(tmp_path):
     ).SerializeToString()
 
 
+@pytest.mark.parametrize("n_members", [1, 3])
+def test_fit_with_tails(n_members):
+    X, y = table()
+    y[3] += 1e5
+    settings = {"rank": 2, "random_state": 0, "max_sweeps": 40, "tol": 1e-2}
+    model = TNKMRegressor(noise="student", n_members=n_members, **settings).fit(X, y)
+    assert model.distrusted_["row"][0] == 3
+    assert np.isfinite(model.noise_.degrees)
+    check(model, around(X))
+
+
 def test_members_share_what_is_the_same():
     X, y = table()
     single = TNKMRegressor(rank=2, random_state=0, max_sweeps=15).fit(X, y)

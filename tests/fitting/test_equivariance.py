@@ -227,7 +227,11 @@ def test_order_of_the_rank_terms():
             "rank": 2,
             "noise_precision": "vi",
         },
-        {"basis": ["fourier", "indicator", "legendre"], "curvature": "diag"},
+        {
+            "basis": ["fourier", "indicator", "legendre"],
+            "curvature": "diag",
+            "noise": "gaussian",
+        },
     ],
     ids=["default", "known", "last", "standardise", "als", "mixed bases"],
 )

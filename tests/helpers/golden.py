@@ -60,8 +60,8 @@ def answers(model):
     }
     if isinstance(model, TNKMRegressor):
         out["lower"] = model.predict_interval(asked, 0.8)[0].tolist()
-        out["relevance"] = model.relevance_.tolist()
-        out["effect"] = model.partial_effects("x", n_points=5).mean.tolist()
+        effect = model.partial_effects("x", n_points=5, method="alone")
+        out["effect"] = effect.mean.tolist()
     return out
 
 

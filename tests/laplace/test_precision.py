@@ -12,7 +12,16 @@ from tensorlace.fitting.run import Start
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.factorisation import Truncation
-from tensorlace.laplace.precision import LARGEST_NOISE_PRECISION, Evidence, Fixed, GammaVI, Moments
+from tensorlace.laplace.precision import (
+    DOUBT_ROWS,
+    DOUBT_VARIANCE,
+    FEW_ROWS,
+    LARGEST_NOISE_PRECISION,
+    Evidence,
+    Fixed,
+    GammaVI,
+    Moments,
+)
 from tensorlace.laplace.prior_groups import (
     LARGEST_PRIOR,
     Groups,
@@ -146,6 +155,34 @@ def test_updates_by_hand():
     assert Evidence().noise(m, 1.0) == (50.0 - 6.0) / 4.0
     np.testing.assert_allclose(Evidence().prior(m, old), [0.75, 1.5], rtol=1e-15)
     assert (Fixed(1.0).learns, GammaVI().learns, Evidence().learns) == (False, True, True)
+
+
+@pytest.mark.parametrize(("n", "determined"), [(2.0, 2.0), (12.0, 5.0), (49.0, 20.0)])
+def test_doubt_of_few_rows_is_a_gamma_prior(n, determined):
+    """``Gamma(a, b)`` of so many rows: the update maximises the evidence times the prior."""
+    m = moments(n=n, determined=determined, rss=1e-3)
+    free = max(n - determined, 0.5)
+    a = 0.5 * DOUBT_ROWS * (1.0 - n / FEW_ROWS) / (1.0 + free)
+    b = a * DOUBT_VARIANCE
+    beta = Evidence().doubting().noise(m, 1.0)
+
+    def slope(log_beta):  # of ½ (n - determined) log β - β/2 ‖r‖² + a log β - b β
+        return (0.5 * free + a) - np.exp(log_beta) * (0.5 * m.rss + b)
+
+    assert abs(slope(np.log(beta))) < 1e-12 * free
+    assert beta < Evidence().noise(m, 1.0)
+
+
+def test_no_doubt_from_fifty_rows_nor_of_other_policies():
+    for n in (FEW_ROWS, 80.0):
+        m = moments(n=n, rss=1e-9)
+        assert Evidence().doubting().noise(m, 1.0) == Evidence().noise(m, 1.0)
+    for policy in (Fixed(2.0), GammaVI()):
+        assert policy.doubting() is policy
+    m = moments(n=5.0)
+    np.testing.assert_array_equal(
+        Evidence().doubting().prior(m, np.ones(2)), Evidence().prior(m, np.ones(2))
+    )
 
 
 @pytest.mark.parametrize("policy", [GammaVI(a=0.0, b=0.0), Evidence()], ids=repr)

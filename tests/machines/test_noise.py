@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from tensorlace.machines.noise import Noise, scales, with_noise
+from tensorlace.laplace.precision import FEW_ROWS
+from tensorlace.machines.noise import (
+    FEWEST_DEGREES,
+    Noise,
+    noise_of_few_rows,
+    scales,
+    with_noise,
+)
 from tensorlace.predictive.distributions import Mixture
 
 
@@ -43,3 +50,19 @@ def test_with_noise_changes_the_aleatoric_part_alone():
     np.testing.assert_allclose(shrunk.epistemic_stds, 0.8 * d.epistemic_stds, rtol=1e-13)
     heavy = with_noise(d, Noise(degrees=5.0), np.zeros(30))
     np.testing.assert_allclose(heavy.aleatoric_std, d.aleatoric_std * np.sqrt(5 / 3), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 20, 49])
+def test_widths_of_few_rows_are_those_of_students_t(n):
+    noise = noise_of_few_rows(float(n), 1.5, tails=True)
+    whole = stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975) * np.sqrt(n / (n - 1))
+    left = 1.0 - n / FEW_ROWS
+    assert noise.shrink == pytest.approx(1.0 + left * (whole - 1.0), rel=1e-9)
+    assert noise.degrees == pytest.approx(max((n - 1.5) / left, FEWEST_DEGREES), rel=1e-12)
+    assert noise.valid
+    assert noise_of_few_rows(float(n), 1.5, tails=False).kind == "gaussian"
+
+
+def test_enough_rows_know_their_noise():
+    assert noise_of_few_rows(FEW_ROWS, 40.0, tails=True).trivial
+    assert noise_of_few_rows(1.2, 1.0, tails=True).valid

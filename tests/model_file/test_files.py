@@ -266,13 +266,30 @@ def test_files_of_all_versions_are_read_for_ever(path):
     _, version, name = path.stem.split("-")
     expected = json.loads((golden.DATA / f"golden-{version}.json").read_text())[name]
     assert path.stat().st_size < 50_000
-    found = golden.answers(load(path))
+    model = load(path)
+    found = golden.answers(model)
+    if expected.pop("relevance", None) is not None:  # the total Sobol index, at that time
+        fitted = model.fitted_model()
+        explained = fitted.ensemble.mean(fitted.rows.X).var() / fitted.machines[0].target.scale ** 2
+        assert model.relevance_.sum() == pytest.approx(min(explained, 1.0), rel=1e-9)
+        assert model.relevance_.min() >= 0.0
     assert found.keys() == expected.keys()
     for what, value in found.items():
         scale = np.max(np.abs(expected[what]))
         np.testing.assert_allclose(
             value, expected[what], rtol=1e-12, atol=1e-12 * scale, err_msg=what
         )
+
+
+def test_how_fits_ended_is_kept_and_unknown_of_old_files(tmp_path):
+    model = fitted(rank=2)
+    copy = round_trip(model, tmp_path)
+    ended = model.machines_[0].fit.convergence
+    assert ended.decrement >= 0.0
+    assert copy.machines_[0].fit.convergence == ended
+    old = load(golden.DATA / "golden-1-few.tlace")
+    assert all(machine.fit.convergence is None for machine in old.machines_)
+    assert old.weights == "auto"
 
 
 def test_golden_files_are_of_this_version():
@@ -290,3 +307,42 @@ def test_loading_makes_no_warning(data, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         load(path)
+
+
+def with_a_wild_row(**params):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (80, 2))
+    y = X[:, 0] + 0.1 * rng.standard_normal(80)
+    y[5] += 50.0
+    settings = {"rank": 1, "n_basis": 3, "noise": "student", "random_state": 0, **params}
+    return TNKMRegressor(**settings).fit(X, y), X
+
+
+@pytest.mark.parametrize("network", ["cpd", "tt"])
+def test_a_fit_with_tails_and_its_distrusted_rows(network, tmp_path):
+    model, X = with_a_wild_row(network=network)
+    save(model, tmp_path / "model.tlace")
+    again = load(tmp_path / "model.tlace")
+    assert again.machines_[0].fit.degrees == model.machines_[0].fit.degrees < 50.0
+    for a, b in zip(
+        again.predict(X, return_std=True), model.predict(X, return_std=True), strict=True
+    ):
+        assert np.array_equal(a, b)
+    assert model.distrusted_["row"].tolist() == [5]
+    assert again.distrusted_.equals(model.distrusted_)
+    assert str(again.summary()) == str(model.summary())
+    # without training rows only the number of them is left
+    save(model, tmp_path / "few.tlace", background=False)
+    few = load(tmp_path / "few.tlace")
+    assert len(few.distrusted_) == 0
+    assert ("distrusted", "1 row is distrusted") in few.summary().facts
+    assert len(model.distrusted_) == 1
+
+
+@pytest.mark.parametrize("network", ["cpd", "tt"])
+def test_files_of_fits_without_tails_are_those_of_before(network, tmp_path):
+    model, _ = with_a_wild_row(noise="gaussian", network=network)
+    save(model, tmp_path / "model.tlace")
+    text = (tmp_path / "model.tlace").read_bytes()
+    assert text.count(b"degrees") == 1  # those of the noise
+    assert b"distrusted" not in text

@@ -49,6 +49,11 @@ def machine(content):
         (lambda c, a: machine(c).update(more=1), "unknown or missing fields .more"),
         (lambda c, a: machine(c).pop("fit"), "unknown or missing fields .fit"),
         (lambda c, a: machine(c).update(fit=machine(c)["target"]), "fit is of the wrong type"),
+        (lambda c, a: machine(c)["fit"]["fields"].pop("beta"), "missing fields .beta"),
+        (
+            lambda c, a: machine(c)["fit"]["fields"].update(convergence=1.0),
+            "convergence is of the wrong type",
+        ),
         (lambda c, a: machine(c)["fit"]["fields"].update(beta=-1.0), "fit.beta does not fit"),
         (lambda c, a: machine(c)["fit"]["fields"].update(beta="1"), "beta is of the wrong type"),
         (lambda c, a: a.update(spare=np.zeros(2)), "'spare' belongs to nothing"),

@@ -12,7 +12,15 @@ from tensorlace.predictive.conformal import Calibration
 from tensorlace.predictive.quantile_residuals import residuals
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-QUICK = {"rank": 3, "n_basis": 5, "max_sweeps": 60, "tol": 1e-3, "random_state": 0, "n_jobs": 1}
+QUICK = {
+    "noise": "gaussian",
+    "rank": 3,
+    "n_basis": 5,
+    "max_sweeps": 60,
+    "tol": 1e-3,
+    "random_state": 0,
+    "n_jobs": 1,
+}
 
 
 def problem(n, seed):
@@ -236,7 +244,7 @@ def test_checks_of_calibrated_quantiles_raise_no_false_alarm():
         (lambda m, X, y: m.calibrate(X, y[:-1]), "inconsistent numbers of samples"),
         (lambda m, X, y: m.calibrate(X, np.full(len(y), np.nan)), "y contains NaN"),
         (lambda m, X, y: m.calibrate(X, y, -np.ones(len(y))), "sample_weight is -1"),
-        (lambda m, X, y: m.calibrate(X, y, np.zeros(len(y))), "at least one non-zero"),
+        (lambda m, X, y: m.calibrate(X, y, np.zeros(len(y))), "sample_weight is zero in all"),
         (lambda m, X, y: m.calibrate(X, y).predict_interval(X, 1.5), "within \\(0, 1\\)"),
         (lambda m, X, y: m.calibrate(X, y).predict_quantiles(X, 1.5), "within \\[0, 1\\]"),
         (

@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tensorlace import Normal, TNKMRegressor, metrics
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.noise import Noise, with_noise
+from tensorlace.predictive.quantile_residuals import residuals
 from tensorlace.search.interval_width import (
-    coverage_scale,
     learning_curve_factor,
     leave_one_out,
+    scale_and_tails,
 )
 from tensorlace.search.settings import WidthSettings
 
@@ -24,47 +26,70 @@ def forecast(n, width, seed=0):
     return y, Normal(mean, 0.3 * width * std, np.sqrt(1 - 0.09) * width * std)
 
 
-@pytest.mark.parametrize("n", [60, 500, 4000])
-def test_right_widths_are_left_alone(n):
-    y, dist = forecast(n, 1.0)
-    assert coverage_scale(dist, y, None, SETTINGS) == 1.0
+def found(y, dist, weight=None, fall=1.0, *, tails=True):
+    z = residuals(y, dist)
+    return scale_and_tails(z, weight, fall, SETTINGS, tails=tails)
 
 
-@pytest.mark.parametrize("width", [0.7, 1.5])
-def test_wrong_widths_are_mended(width):
+def widened(dist, scale, degrees):
+    return with_noise(dist, Noise(shrink=scale, tails=degrees), np.zeros(len(dist)))
+
+
+@pytest.mark.parametrize("width", [0.7, 1.0, 1.5])
+@pytest.mark.parametrize("tails", [False, True])
+def test_widths_are_mended(width, tails):
     y, dist = forecast(4000, width)
-    scale = coverage_scale(dist, y, None, SETTINGS)
-    assert scale == pytest.approx(1.0 / width, abs=0.06)
-    mended = with_noise(dist, Noise(shrink=scale), np.zeros(len(y)))
-    assert metrics.calibration_error(y, mended) < 0.03 < metrics.calibration_error(y, dist)
+    scale, degrees = found(y, dist, tails=tails)
+    mended = widened(dist, scale, degrees)
+    assert degrees >= 10.0
+    assert metrics.coverage(y, mended, 0.95) == pytest.approx(0.95, abs=5e-4)
+    assert metrics.calibration_error(y, mended) < 0.01
+    if not tails:
+        assert degrees == np.inf
+        assert scale == pytest.approx(1.0 / width, abs=0.03)
 
 
-def test_a_few_rows_prove_nothing():
-    y, dist = forecast(20, 1.3)
-    assert coverage_scale(dist, y, None, SETTINGS) == 1.0
+@pytest.mark.parametrize("degrees", [3.0, 6.0])
+def test_tails_of_the_whole_error_are_found(degrees):
+    """Errors of Student's t, while nearly all of the forecast's spread is epistemic."""
+    rng = np.random.default_rng(2)
+    y = rng.standard_t(degrees, 20_000)
+    dist = Normal(np.zeros(y.size), np.ones(y.size), np.full(y.size, 0.01))
+    scale, nu = found(y, dist)
+    assert nu == degrees
+    assert scale == pytest.approx(1.0, abs=0.05)
+    mended = widened(dist, scale, nu)
+    assert metrics.calibration_error(y, mended) < 0.01
+    assert np.mean(mended.logpdf(y)) > np.mean(Normal(0.0 * y, y.std(), 0.0).logpdf(y))
 
 
-def test_coverage_does_not_cost_the_log_score():
-    """A tenth of the errors is huge: right coverage of the rest would ruin the score."""
-    y, dist = forecast(3000, 1.0)
-    y[::10] = dist.mean[::10] + 8.0 * dist.std[::10]
-    wide = with_noise(dist, Noise(shrink=2.5), np.zeros(len(y)))
-    best = max(
-        np.mean(with_noise(wide, Noise(shrink=0.05 * k), np.zeros(len(y))).logpdf(y))
-        for k in range(10, 31)
-    )
-    mended = with_noise(
-        wide, Noise(shrink=coverage_scale(wide, y, None, SETTINGS)), np.zeros(len(y))
-    )
-    assert np.mean(mended.logpdf(y)) >= best - 0.005
+def test_wide_intervals_hold_what_conformal_prediction_promises():
+    """New errors, of a law that the forecast has not: on average over draws at least 95 %."""
+    rng = np.random.default_rng(4)
+    held = []
+    for _ in range(400):
+        e = rng.laplace(size=(2, 59)) ** 3
+        dist = Normal(np.zeros(59), np.zeros(59), np.ones(59))
+        scale, degrees = found(e[0], dist)
+        held.append(metrics.coverage(e[1], widened(dist, scale, degrees), 0.95))
+    assert 0.945 < np.mean(held) < 0.975  # the rank of 59 rows promises 57 / 60
+
+
+def test_errors_that_fall_narrow_the_middle_alone():
+    y, dist = forecast(4000, 1.0)
+    scale, degrees = found(y, dist, fall=0.8)
+    narrower = widened(dist, scale, degrees)
+    assert degrees < 10.0
+    assert metrics.coverage(y, narrower, 0.95) == pytest.approx(0.95, abs=5e-4)
+    middle = 2.0 * stats.norm.cdf(0.8 * stats.norm.ppf(0.75)) - 1.0
+    assert metrics.coverage(y, narrower, 0.5) == pytest.approx(middle, abs=0.02)
 
 
 def test_weights_are_repetitions():
     y, dist = forecast(900, 1.25, seed=3)
     weight = np.random.default_rng(1).integers(1, 4, len(y))
     again = np.repeat(np.arange(len(y)), weight)
-    scale = coverage_scale(dist, y, weight.astype(float), SETTINGS)
-    assert scale == coverage_scale(dist[again], y[again], None, SETTINGS) < 1.0
+    assert found(y, dist, weight.astype(float)) == found(y[again], dist[again])
 
 
 def test_rows_left_out_are_refits_without_them():

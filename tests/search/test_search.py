@@ -1,6 +1,8 @@
 """The model that chooses itself, from end to end."""
 
+import re
 from dataclasses import replace
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -9,10 +11,22 @@ from sklearn.linear_model import BayesianRidge
 
 from tensorlace import TNKMRegressor
 from tensorlace.errors import InputError, TimeBudgetWarning
+from tensorlace.fitting.stop import Request, Stop
+from tensorlace.search import noise_selection as noise_module
 from tensorlace.search import search as search_module
+from tensorlace.search import trials as trials_module
+from tensorlace.search.candidate import Width
+from tensorlace.search.candidate_fit import fit_candidate
+from tensorlace.search.cost_model import cost
 from tensorlace.search.parallel import Workers
 from tensorlace.search.search import search
-from tensorlace.search.settings import BudgetSettings, FewRowsSettings, SearchSettings
+from tensorlace.search.settings import (
+    BudgetSettings,
+    CostSettings,
+    FewRowsSettings,
+    SearchSettings,
+)
+from tensorlace.search.strategies import members as members_module
 from tensorlace.sources import ArraySource, NpySource
 from tests.helpers.models import with_ensemble
 from tests.helpers.oracles import error
@@ -32,6 +46,108 @@ def test_a_search_that_the_clock_stops_at_once_has_a_model():
     at_once = SearchSettings(budget=BudgetSettings(overshoot=0.0, grace=0.0))
     with pytest.warns(TimeBudgetWarning, match="budget of 1 s"):
         found = search(task_for(3, settings=at_once), ArraySource(X, y))
+    assert found.results == []
+    np.testing.assert_allclose(found.ensemble.mean(X[:3]), y.mean(), atol=0.05)
+
+
+def test_the_default_plan_asks_no_machine(monkeypatch):
+    monkeypatch.setattr(search_module, "machine_speed", None)
+    X, y = table(60)
+    settings = replace(SearchSettings(), budget=BudgetSettings(few_rows_start=0.5))
+    assert search(task_for(3, budget=None, settings=settings), ArraySource(X, y)).results
+    with pytest.raises(TypeError):
+        search(task_for(3, budget=1.0), ArraySource(X, y))
+
+
+def test_a_faster_machine_tries_more_in_the_same_time(monkeypatch):
+    X, y = table(200)
+    tried = []
+    for speed in (0.5, 0.5, 2.0):
+        monkeypatch.setattr(search_module, "machine_speed", lambda settings, s=speed: s)
+        results = search(task_for(3, budget=1.0), ArraySource(X, y)).results
+        tried.append([line["n_basis"] for line in results])
+    assert tried[0] == tried[1]
+    assert len(tried[2]) > 1.5 * len(tried[0])
+
+
+@pytest.mark.parametrize("n", [150, 3000, 30_000])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_planned_keeps_to_a_budget_that_was_given(n, threads, monkeypatch):
+    """All fits of a search, by the steps that they may take, cost no more than the promise."""
+    monkeypatch.setattr(search_module, "machine_speed", lambda settings: 1.0)
+    planned = []
+
+    def counted(config, candidate, rows, settings, **how):
+        model = SearchSettings().measured
+        planned.append(cost(candidate, Width(3), rows.n_rows, model, how["max_steps"]))
+        return fit_candidate(config, candidate, rows, settings, **how)
+
+    for module in (trials_module, members_module, noise_module):
+        monkeypatch.setattr(module, "fit_candidate", counted)
+    X, y = table(n)
+    search(task_for(3, budget=2.0, threads=threads), ArraySource(X, y))
+    assert 0.3 * 2.0 * threads < sum(planned) < 1.5 * 2.0 * threads
+
+
+def test_a_budget_that_pays_for_nothing_says_what_would():
+    X, y = table(200_000)
+    settings = SearchSettings(
+        budget=BudgetSettings(unnoticed=0.01), measured=CostSettings(rate=1e8)
+    )
+    with pytest.warns(TimeBudgetWarning, match=r"time_budget=0.1 s is too little for 200000 rows"):
+        search(task_for(3, budget=0.1, settings=settings), ArraySource(X, y))
+
+
+@pytest.mark.parametrize("n", [300, 4000])
+def test_a_request_keeps_what_there_is(n):
+    """It comes after some trials: no final fit begins, and trials stand in for members."""
+    X, y = table(n)
+    request, told = Request(), []
+
+    def report(text):
+        told.append(text)
+        if len(told) == 12:
+            request.make()
+
+    task = task_for(3, budget=20.0, report=report, stop=Stop(request=request))
+    found = search(task, ArraySource(X, y))
+    assert re.fullmatch(
+        r"an interrupt ended the search: \d+ candidates were tried, 0 of \d+ members fitted to "
+        r"all rows",
+        found.cut,
+    )
+    assert np.sum([line["weight"] for line in found.results]) == pytest.approx(1.0)
+    new, target = table(500, seed=1)
+    assert np.mean((found.ensemble.mean(new) - target) ** 2) < 0.5 * np.var(target)
+    assert not any(text.startswith("member") for text in told)
+    request.close()
+
+
+def test_a_request_while_processes_fit_leaves_a_model(monkeypatch):
+    """What they have fitted stays there, so that the best members are fitted after all."""
+    X, y = table(300)
+    request, told = Request(), []
+
+    def report(text):
+        told.append(text)
+        if len(told) == 20:
+            request.make()
+
+    task = task_for(3, budget=40.0, threads=2, report=report, stop=Stop(request=request))
+    found = search(task, ArraySource(X, y))
+    assert "an interrupt ended the search" in found.cut
+    assert any(text.startswith("member") for text in told)
+    new, target = table(500, seed=1)
+    assert np.mean((found.ensemble.mean(new) - target) ** 2) < 0.5 * np.var(target)
+    request.close()
+
+
+def test_a_limit_that_is_over_leaves_a_constant():
+    X, y = table(300)
+    found = search(task_for(3, stop=Stop(monotonic() - 1.0)), ArraySource(X, y))
+    assert found.cut == (
+        "time_limit ended the search: 0 candidates were tried, and the model is a constant"
+    )
     assert found.results == []
     np.testing.assert_allclose(found.ensemble.mean(X[:3]), y.mean(), atol=0.05)
 
@@ -153,7 +269,9 @@ def test_a_search_gives_the_same_bits_by_processes_and_threads(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (230, 3))
     y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(230)
+    # processes that cost nothing to start, so that a second is enough for some candidates
     settings = SearchSettings(few=FewRowsSettings(processes_budget=0.5))
+    settings = replace(settings, measured=replace(settings.measured, process_overhead=0.0))
     task = task_for(3, n_members=4, threads=2, settings=settings)
     apart = search(task, ArraySource(X, y)).ensemble.dist(X)
     with parallel_config(backend="threading"):

@@ -57,3 +57,20 @@ def test_blend_sums_to_one_and_listens_to_the_sure():
     assert not w[2].any()
     np.testing.assert_allclose(w[0] / w[1], 0.5 * np.exp(SHARPNESS * (log_std[1] - log_std[0])))
     assert np.all(np.isfinite(blend(np.ones(2) / 2, np.array([[-700.0], [700.0]]))))
+
+
+def test_models_with_tails_are_judged_by_students_t():
+    plain, y = unseen(K=3), np.random.default_rng(1).normal(size=40)
+    nu = np.array([3.0, np.inf, 5.0])
+    u = Unseen(plain.means, plain.epistemic, plain.aleatoric, nu)
+    s = np.hypot(u.epistemic, u.aleatoric)
+    expected = [
+        stats.t.logpdf(y, 3.0, u.means[0], s[0]),
+        stats.norm.logpdf(y, u.means[1], s[1]),
+        stats.t.logpdf(y, 5.0, u.means[2], s[2]),
+    ]
+    np.testing.assert_allclose(u.log_density(y), expected, rtol=1e-12)
+    np.testing.assert_allclose(u[[2, 0]].log_density(y), np.array(expected)[[2, 0]], rtol=1e-12)
+    assert u[[2, 0]].degrees.tolist() == [5.0, 3.0]
+    rows = u[:, np.arange(40) < 7]
+    np.testing.assert_allclose(rows.log_density(y[:7]), np.array(expected)[:, :7], rtol=1e-12)

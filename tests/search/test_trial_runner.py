@@ -73,6 +73,11 @@ def test_results_are_by_weight_and_then_by_score():
     lines = run.results({id(worst): 1.0})
     assert [line["weight"] for line in lines] == [1.0, 0.0, 0.0]
     assert lines[0]["held_out_log_score"] == worst.score
+    fits = worst.fits
+    assert lines[0]["gradient"] == max(f.gradient for f in fits)
+    assert lines[0]["decrement"] == max(f.convergence.decrement for f in fits)
+    changes = [f.convergence.precision_change for f in fits]
+    assert lines[0]["precision_change"] == max(changes) > 0.0
     assert lines[1]["held_out_log_score"] >= lines[2]["held_out_log_score"]
     assert {**vars(worst.candidate)}.items() <= lines[0].items()
 

@@ -5,7 +5,9 @@ from time import monotonic
 
 import numpy as np
 
+from tensorlace.fitting.stop import Request, Stop
 from tensorlace.predictive.distributions import Normal
+from tensorlace.search import trials as module
 from tensorlace.search.candidate_fit import fit_candidate
 from tensorlace.search.parallel import Workers
 from tensorlace.search.settings import CandidateSettings, SearchSettings
@@ -59,6 +61,24 @@ def test_fits_in_processes_stay_there_and_say_the_same():
 
 def test_nothing_begins_after_the_deadline():
     assert rows().run(PAIR, [7, 8], Workers(), monotonic()) == []
+
+
+def test_a_fit_that_the_clock_has_cut_short_is_none(monkeypatch):
+    trials, request = rows(), Request()
+    config = replace(trials.config, stop=Stop(request=request))
+    fits = []
+
+    def fit_and_ask(*how, **options):
+        fits.append(1)
+        if len(fits) == 3:  # the first part of the second candidate
+            request.make()
+        return fit_candidate(*how, **options)
+
+    monkeypatch.setattr(module, "fit_candidate", fit_and_ask)
+    found = replace(trials, config=config).run(PAIR, [7, 8], Workers(), monotonic() + 60)
+    assert [t.candidate for t in found] == PAIR[:1]
+    assert len(fits) == 3
+    request.close()
 
 
 def test_a_fit_goes_on_where_another_ended():

@@ -116,8 +116,32 @@ def test_members_are_those_that_can_be_paid_for_best_first():
 
     def kept(work):
         how = (rows, tried, [25, 25, 25], work, 10**6, SETTINGS)
-        return affordable_members(*how).tolist()
+        positions, steps = affordable_members(*how)
+        assert steps == [25, 25, 25]
+        return positions.tolist()
 
     assert kept(work) == [1, 2]
     assert kept(0.0) == [1]  # the best in any case
     assert kept(1e9) == [1, 2, 0]
+
+
+def test_the_best_has_fewer_steps_where_a_given_budget_pays_for_no_more():
+    rows = held_out(100)
+    y, _ = rows.targets
+    large = Candidate(20, 10, "mixed", "column_order", None, False, False)
+    tried = [trial(y + 2, candidate=CANDIDATES.lines), trial(y, candidate=large)]
+    small, best = (
+        [cost(t.candidate, rows.width, 10**6, SETTINGS.cost, steps) for steps in (4, 10, 25)]
+        for t in tried
+    )
+
+    def kept(work):
+        how = (rows, tried, [25, 25], work, 10**6, SETTINGS)
+        positions, steps = affordable_members(*how, fewest=4)
+        return positions.tolist(), [steps[k] for k in positions]
+
+    assert kept(best[2] + small[2]) == ([1, 0], [25, 25])
+    assert kept(best[1] * 1.001) == ([1], [10])
+    assert kept(best[0] * 0.99) == ([0], [25])  # not even four steps: the next best
+    assert kept(small[1] * 1.001) == ([0], [10])
+    assert kept(0.0) == ([0], [4])  # the cheapest in any case

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tensorlace import ClusterError, TNKMRegressor
+from tensorlace import ClusterError, InputError, TNKMRegressor
 from tensorlace.sources import BlockSource, open_source
 from tensorlace.sources import dask as cluster_module
 from tensorlace.sources.dask import DaskTable
@@ -100,6 +100,18 @@ def test_dask_collections(client, table, path, reference):
     assert list(framed.feature_names_in_) == ["a", "b"]
     lazy = framed.predict(frame[["a", "b"]]).compute()
     np.testing.assert_allclose(lazy, expected[0], rtol=1e-13, atol=1e-13)
+
+
+def test_normalised_weights_on_the_cluster(client, table):
+    """Scaled piece by piece, to the bits of memory; impossible ones are refused."""
+    shares = 1e-3 * (0.5 + np.random.default_rng(1).random(N))
+    expected = model(weights="relative").fit(*table, sample_weight=shares)
+    X, y, w = (da.from_array(a, chunks=(77_777, *a.shape[1:])) for a in (*table, shares))
+    assert same(model().fit(X, y, sample_weight=w), expected)
+    assert same(model(weights="relative").fit(X, y, sample_weight=w), expected)
+    wrong = np.where(np.arange(N) == 200_000, np.nan, shares)
+    with pytest.raises(InputError, match="sample_weight is nan in row 200000"):
+        model().fit(X, y, sample_weight=da.from_array(wrong, chunks=77_777))
 
 
 def test_killed_workers_do_not_change_a_bit(path, reference):

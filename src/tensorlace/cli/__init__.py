@@ -1,7 +1,7 @@
 """The command line: ``tensorlace fit``, ``predict``, ``evaluate``, ``compare`` and others.
 
-Imports from: predictive, kinds, sources, metrics, columns, machines, estimators, model_file,
-export, report, serve.
+Imports from: predictive, kinds, sources, metrics, columns, machines, fitting, estimators,
+model_file, export, report, serve.
 """
 
 from tensorlace.cli.start import main

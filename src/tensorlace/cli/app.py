@@ -1,7 +1,8 @@
 """All commands, and how a command ends: its exit code and, at most, one line on standard error.
 
 0 all went well; 1 something about the data, the model or a file; 2 the command line itself;
-130 interrupted; 141 nobody reads the output any more.
+130 interrupted, after which a fit has written the best that it had; 141 nobody reads the output
+any more.
 """
 
 import os
@@ -27,6 +28,7 @@ from tensorlace.cli.commands import (
     reproduce,
     serve,
 )
+from tensorlace.cli.interrupts import interrupted
 
 __all__ = ["app", "run"]
 
@@ -47,17 +49,19 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run_it(*args: Any, **kwargs: Any) -> None:
+        ended = None
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("default")
-                command(*args, **kwargs)
+                try:
+                    command(*args, **kwargs)
+                except typer.Exit as end:
+                    ended = end
                 sys.stdout.flush()
             for text in dict.fromkeys(str(w.message) for w in caught if _for_users(w)):
                 print(f"warning: {_line(text)}", file=sys.stderr)
         except BrokenPipeError:
             _nobody_reads()
-        except typer.Exit:
-            raise
         except Exception as error:
             if hasattr(error, "format_message"):  # a usage error
                 raise
@@ -65,6 +69,8 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
                 raise
             print(f"error: {_line(_text(error))}", file=sys.stderr)
             raise typer.Exit(1) from None
+        if ended is not None:
+            raise ended
 
     return run_it
 
@@ -87,13 +93,6 @@ def _text(error: Exception) -> str:
 def _nobody_reads() -> NoReturn:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     os._exit(141)
-
-
-def _interrupted(*_signal: object) -> NoReturn:
-    """End at once, also while threads are at work: files are written whole or not at all."""
-    show_cursor = "\x1b[?25h" if sys.stderr.isatty() else ""
-    os.write(2, f"{show_cursor}\ninterrupted\n".encode())
-    os._exit(130)
 
 
 _COMMANDS: dict[str, Callable[..., None]] = {
@@ -121,7 +120,7 @@ for _name, _command in _COMMANDS.items():
 
 def run() -> None:
     """Run the command that the arguments of the process name."""
-    signal.signal(signal.SIGINT, _interrupted)
+    signal.signal(signal.SIGINT, interrupted)
     try:
         code = app(prog_name="tensorlace", standalone_mode=False)
     except Exception as error:

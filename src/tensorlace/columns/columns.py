@@ -94,6 +94,15 @@ class Column:
             u = u * (high - low) + low
         return u if isinstance(self.warp, Codes) else g.where(g.isnan(x), np.nan, u)
 
+    def values_over(self, n: int) -> Array:
+        """Variables all over the range of the training rows, about ``n`` of them."""
+        low, high = self.basis.interval or (-1.0, 1.0)
+        if not self.warp.interval:
+            frame = getattr(self.warp, "frame", None)
+            ends = np.array([low, high]) if frame is None else np.array([frame.low, frame.high])
+            low, high = self.variable(ends)
+        return self.basis.values_over(float(low), float(high), n)
+
     def outside(self, x: Array) -> Mask:
         """Tell which raw values (n,) lie beyond what was seen in training, missing ones included.
 
@@ -139,6 +148,17 @@ class Columns:
         for d, column in enumerate(self.columns):
             beyond[:, d] = column.outside(X[:, d])
         return beyond
+
+    def beyond(self, X: Array) -> Array:
+        """How far values of (N, D) lie beyond the range of their column: (D, N), see `Warp`."""
+        X = self.inputs(X)
+        return np.stack([c.warp.beyond(X[:, d]) for d, c in enumerate(self.columns)])
+
+    def portable_beyond(self, g: Builder, x: Sequence[Value]) -> list[Value | None]:
+        """`beyond` of each column, from the columns (n,) of a table."""
+        x = self._portable_inputs(g, x)
+        pairs = zip(self.columns, x, strict=True)
+        return [column.warp.portable_beyond(g, values) for column, values in pairs]
 
     def portable(self, g: Builder, x: Sequence[Value]) -> list[tuple[Value, Value | None]]:
         """`Column.portable` of each column, from the columns (n,) of a table."""

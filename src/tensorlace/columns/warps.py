@@ -15,6 +15,7 @@ from tensorlace.errors import InputError
 from tensorlace.portable import Builder, Value
 
 __all__ = [
+    "FARTHEST",
     "Codes",
     "Cyclic",
     "Frame",
@@ -26,6 +27,13 @@ __all__ = [
     "Standardise",
     "Warp",
 ]
+
+FARTHEST = 1e6
+"""Largest distance from a training range that is told from larger ones, in halves of its width."""
+
+
+_OUTER = ((0.15865525393145707, 1.0), (0.05, 1.6448536269514722), (0.01, 2.3263478740408408))
+"""Shares of a normal that lie beyond so many standard deviations, to one side."""
 
 
 class Warp(ABC):
@@ -51,6 +59,14 @@ class Warp(ABC):
     @abstractmethod
     def outside(self, x: Array) -> Mask:
         """Tell which raw values (n,) lie beyond what was seen in training."""
+
+    def beyond(self, x: Array) -> Array:
+        """How far raw values (n,) lie beyond the training range, in halves of its width."""
+        return np.zeros(x.shape)
+
+    def portable_beyond(self, g: Builder, x: Value) -> Value | None:
+        """`beyond` as a graph: values (n,), or None if it is zero everywhere."""
+        return None
 
     def portable(self, g: Builder, x: Value) -> Value:
         """The map as a graph: raw values (n,) give the variable (n,).
@@ -83,6 +99,26 @@ class _Framed(Warp):
         return (x < self.frame.low) | (x > self.frame.high)
 
     @final
+    def beyond(self, x: Array) -> Array:
+        """Distance to the range; a constant column says nothing wherever it goes."""
+        width = self.frame.width
+        if width == 0.0:
+            return np.zeros(x.shape)
+        t = self.frame.forward(x)
+        far = np.maximum(-t, t - width) / (0.5 * width)
+        return np.where(far > 0.0, np.minimum(far, FARTHEST), 0.0)
+
+    @final
+    def portable_beyond(self, g: Builder, x: Value) -> Value | None:
+        """Distance to the range."""
+        width = self.frame.width
+        if width == 0.0:
+            return None
+        t = self.frame.portable(g, x)
+        far = g.maximum(-t, t - width) / (0.5 * width)
+        return g.where(far > 0.0, g.minimum(far, FARTHEST), 0.0)
+
+    @final
     def portable_outside(self, g: Builder, x: Value) -> Value:
         """Beyond the smallest or largest training value."""
         return (x < self.frame.low) | (x > self.frame.high)
@@ -102,6 +138,30 @@ class Standardise(_Framed):
         """Take the moments."""
         s = _seen(s)
         return cls(s.frame, s.mean, math.sqrt(s.m2 / s.n) or 1.0)
+
+    @classmethod
+    def robust(cls, s: ColumnSummary) -> Self:
+        """Take the median, and the width of the middle part: few wild rows change neither.
+
+        Half the width of the middle 68 %, or of 90 or 98 % (in standard deviations of a normal)
+        where most values are the same; where nearly all are, the moments.
+        """
+        s = _seen(s)
+        t = s.frame.forward(s.values)
+        up, down = np.cumsum(s.masses), np.cumsum(s.masses[::-1])
+
+        def ends(share: float) -> tuple[float, float]:
+            """Values below and above which there is no more than a share, the same if mirrored."""
+            last = len(t) - 1
+            low, high = (min(int(np.searchsorted(c, share * s.n)), last) for c in (up, down))
+            return float(t[low]), float(t[last - high])
+
+        middle = 0.5 * sum(ends(0.5))
+        for share, deviations in _OUTER:
+            low, high = ends(share)
+            if high > low:
+                return cls(s.frame, middle, 0.5 * (high - low) / deviations)
+        return cls.from_summary(s)
 
     @classmethod
     def unchanged(cls) -> Self:

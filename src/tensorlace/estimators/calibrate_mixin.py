@@ -13,17 +13,20 @@ from tensorlace._types import Array
 from tensorlace.columns.raw import numeric_target
 from tensorlace.errors import InputError, MisspecificationWarning
 from tensorlace.estimators.fitted_attributes import HasFittedAttributes
-from tensorlace.estimators.tables import row_weights
+from tensorlace.estimators.tables import row_weights, weight_factor
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration, check_calibrated
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.predictive.quantile_residuals import residuals
+from tensorlace.sources.weighting import WeightSums
 
 __all__ = ["Calibrates"]
 
 
 class Calibrates(HasFittedAttributes):
     """Intervals and quantiles, as the fit gives them or calibrated with held-out rows."""
+
+    weights: str
 
     @abstractmethod
     def predict_dist(self, X: Any) -> Distribution:
@@ -43,7 +46,7 @@ class Calibrates(HasFittedAttributes):
         X : (n, D) table, or None to remove a calibration
         y : (n,) array
         sample_weight : (n,) array, optional
-            A weight is a number of repetitions of its row.
+            A weight is a number of repetitions of its row; see ``weights``.
         """
         calibration = None
         if X is not None:
@@ -84,4 +87,8 @@ class Calibrates(HasFittedAttributes):
         dist = self.predict_dist(X)
         target = _check_y(numeric_target(y), y_numeric=True, estimator=self).astype(np.float64)
         check_consistent_length(dist, target)
-        return dist, target, None if weight is None else row_weights(weight, target)
+        if weight is None:
+            return dist, target, None
+        values = row_weights(weight, target)
+        factor = weight_factor(WeightSums.of(values), self.weights, stacklevel=3)
+        return dist, target, values if factor == 1.0 else factor * values

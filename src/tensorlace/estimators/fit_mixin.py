@@ -1,9 +1,11 @@
 """Fit of an estimator to a table in any form."""
 
 from pathlib import Path
+from time import monotonic
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_y, check_consistent_length
@@ -12,21 +14,33 @@ from tensorlace.columns.encoding import Encoding
 from tensorlace.columns.raw import numeric_target
 from tensorlace.errors import InputError
 from tensorlace.estimators.fitted_attributes import HasFittedAttributes
-from tensorlace.estimators.messages import as_frame, checked, warn_about
+from tensorlace.estimators.messages import (
+    as_frame,
+    checked,
+    warn_about,
+    warn_cut_short,
+    warn_unfinished,
+)
 from tensorlace.estimators.tables import (
     column_names,
     fit_encoding,
     remember_columns,
     row_weights,
+    weight_factor,
 )
 from tensorlace.estimators.train import train
+from tensorlace.fitting.stop import Stop, stoppable
+from tensorlace.fitting.tails import distrusted_rows
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.fitted_model import FitRecord, FittedModel
 from tensorlace.sources import ArraySource, RowSource, Table, open_source
 from tensorlace.sources.dask import DaskTable, collection_table, is_collection
 from tensorlace.sources.reference_rows import ReferenceRows, gather_reference_rows
+from tensorlace.sources.weighting import RescaledTable, weight_sums
 
 __all__ = ["FitsTables"]
+
+_TO_CALLER_OF_FIT = 5
 
 
 class FitsTables(HasFittedAttributes):
@@ -34,8 +48,11 @@ class FitsTables(HasFittedAttributes):
 
     curvature: str
     threshold: float | None
+    extrapolation: str
     tol: float
     random_state: Any
+    weights: str
+    time_limit: float | None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -48,22 +65,25 @@ class FitsTables(HasFittedAttributes):
             may be missing.
         y : (N,) array
         sample_weight : (N,) array, optional
-            A weight is a number of repetitions of its row.
+            A weight is a number of repetitions of its row; see ``weights``.
         """
+        begun = monotonic()
         if is_collection(X):
             collection = collection_table(X, y, sample_weight)
-            return self._fit(collection, remember_columns(self, collection.names))
+            return self._fit(collection, remember_columns(self, collection.names), begun)
         table, encoding = fit_encoding(self, X)
         if y is None:
             raise InputError("TNKMRegressor requires y to be passed, but the target y is None")
         target = _check_y(numeric_target(y), y_numeric=True, estimator=self).astype(np.float64)
         check_consistent_length(table, target)
-        weight = None
+        weight, numbers = None, None
         if sample_weight is not None:
             weight = row_weights(sample_weight, table)
+            numbers = np.flatnonzero(weight > 0.0)
             table, target, weight = (a[weight > 0.0] for a in (table, target, weight))
         names = column_names(self, table.shape[1])
-        return self._fit(ArraySource(table, target, weight, names, missing=True), encoding)
+        source = ArraySource(table, target, weight, names, missing=True)
+        return self._fit(source, encoding, begun, numbers=numbers)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit_rows(
@@ -87,23 +107,44 @@ class FitsTables(HasFittedAttributes):
         checkpoint : path, optional
             Written after every step. A fit that finds it goes on from there, to the same bits.
         """
+        begun = monotonic()
         if not isinstance(source, RowSource):
             if target is None:
                 raise InputError("target is missing: name the column to predict")
             source = open_source(source, target)
         encoding = remember_columns(self, source.names)
         table: Table = source if client is None else DaskTable(source, client)
-        return self._fit(table, encoding, None if checkpoint is None else Path(checkpoint))
+        path = None if checkpoint is None else Path(checkpoint)
+        return self._fit(table, encoding, begun, path)
 
-    def _fit(self, table: Table, encoding: Encoding, checkpoint: Path | None = None) -> Self:
+    def _fit(
+        self,
+        table: Table,
+        encoding: Encoding,
+        begun: float,
+        checkpoint: Path | None = None,
+        *,
+        numbers: npt.NDArray[np.intp] | None = None,
+    ) -> Self:
+        """Fit; ``numbers`` are those of the rows in the user's table, if some were left out."""
         rng = check_random_state(self.random_state)
+        table = self._weighed(table)
         params = self.get_params(deep=False)  # type: ignore[attr-defined]
-        found = train(params, table, encoding.kinds, rng=rng, checkpoint=checkpoint)
+        # what a checkpoint has kept is gone on with, so that an interrupt loses nothing
+        with stoppable(on_interrupt=checkpoint is None) as request:
+            limit = Stop(request=request)
+            if self.time_limit is not None:
+                limit = limit.by(begun + self.time_limit)
+            found = train(params, table, encoding.kinds, rng=rng, checkpoint=checkpoint, stop=limit)
         draw_seed = int(rng.randint(2**31 - 1))
-        ensemble = found.ensemble
-        rows = gather_reference_rows(table)
+        ensemble, rows = found.ensemble, gather_reference_rows(table)
+        if self.extrapolation == "cautious":
+            ensemble = ensemble.supported(rows.X, self._threads())
         fits = [machine.fit for machine in ensemble.machines]
         shares = ensemble.shares(rows.X) @ rows.weight
+        distrusted = distrusted_rows(ensemble, table, self._threads())
+        if distrusted is not None and numbers is not None:
+            distrusted = distrusted.numbered(numbers)
         record = FitRecord(
             estimator=type(self).__name__,
             arguments=params,
@@ -117,15 +158,28 @@ class FitsTables(HasFittedAttributes):
             check=checked(found.unseen),
             search_results=as_frame(found.results),
             noise_results=as_frame(found.noise_results),
+            distrusted=distrusted,
         )
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(names)
         self.model_ = FittedModel(encoding, ensemble, rows, record, names)
         self.model_ = self.fitted_model()
-        if not found.results:  # candidates stop early on purpose
+        if found.cut is not None:
+            warn_cut_short(found.cut)
+        if found.results:  # candidates stop early on purpose
+            if found.cut is None:
+                warn_unfinished(fits, shares)
+        else:
             full = self.curvature == "full" and self.threshold is None
             warn_about(fits, tol=self.tol, full=full)
         return self
+
+    def _weighed(self, table: Table) -> Table:
+        """The table with weights that are numbers of repetitions."""
+        if table.weight is None:
+            return table
+        factor = weight_factor(weight_sums(table), self.weights, stacklevel=_TO_CALLER_OF_FIT)
+        return table if factor == 1.0 else RescaledTable(table, factor)
 
 
 def _precision(ensemble: Ensemble, rows: ReferenceRows) -> float:

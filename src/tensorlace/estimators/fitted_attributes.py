@@ -10,9 +10,11 @@ from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from tensorlace._types import Array
+from tensorlace.estimators.messages import as_table
 from tensorlace.explain.relevance import relevance_of
 from tensorlace.fitting.registry import ENGINES
 from tensorlace.kinds import Kind
+from tensorlace.machines.distrusted import NONE_DISTRUSTED
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise_model import NoiseModel
@@ -131,6 +133,17 @@ class HasFittedAttributes(HoldsModel):
         return self._learnt().record.noise_results
 
     @property
+    def distrusted_(self) -> Any:
+        """Training rows that a fit with tails distrusts, those of least weight first.
+
+        Their number in the table, counted from 0, ``y``, the ``prediction``, and the ``weight``
+        that each has in the fit, where others have about one; at most 200 are listed. Empty where
+        the fit has no tails: see ``noise``.
+        """
+        found = self._learnt().record.distrusted
+        return as_table((NONE_DISTRUSTED if found is None else found).table())
+
+    @property
     def log_evidence_(self) -> float:
         """Laplace evidence of the standardised target, averaged over members."""
         return self._learnt().record.log_evidence
@@ -164,13 +177,16 @@ class HasFittedAttributes(HoldsModel):
     def relevance_(self) -> Array:
         """Share of the variance of y that each column of the table accounts for, (D,).
 
-        The part of that variance which the predictive mean loses, on average over training rows,
-        when the column is replaced by its own distribution: the total Sobol index, interactions
-        included, in units of the variance of y and not of the prediction. So all entries are near
-        zero if y is noise, and where columns interact they sum to more than the share explained.
-        In closed form, except for rotated columns and for mixtures whose members count differently
-        from row to row, where values of some other rows stand for the distribution.
-        Columns of a rotation are reported as they are in the table. In the order of
-        ``feature_names_in_``. Computed when first asked for.
+        Shapley effects of the predictive mean: its variance over training rows, shared out among
+        columns and in units of the variance of y. No share is negative, and together they are what
+        the predictions explain, at most 1; all are near zero if y is noise. Interactions, and what
+        correlated columns have in common, are split between them. So a column may have a share
+        because it tells about others, though it has no effect of its own.
+
+        Between pairs of rows, columns take the values of the other row one after the other in
+        random orders, and those that are correlated with them follow. With a fixed seed and 16,384
+        predictions, shares are good to about one hundredth. Columns of a rotation are reported as
+        they are in the table. In the order of ``feature_names_in_``. Computed when first asked
+        for.
         """
         return relevance_of(self._explained()).copy()

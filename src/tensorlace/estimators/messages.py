@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -10,17 +10,37 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tensorlace._types import Array
-from tensorlace.errors import CurvatureWarning, IllConditionedWarning, MisspecificationWarning
+from tensorlace.errors import (
+    CurvatureWarning,
+    IllConditionedWarning,
+    MisspecificationWarning,
+    TimeBudgetWarning,
+)
 from tensorlace.fitting.fit_network import Progress
 from tensorlace.machines.fitted import Fitted
 from tensorlace.predictive.checks import Check, check
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.solvers.solver import Info
 
-__all__ = ["as_frame", "checked", "progress_printer", "warn_about"]
+__all__ = [
+    "FAR",
+    "as_frame",
+    "as_table",
+    "checked",
+    "progress_printer",
+    "warn_about",
+    "warn_cut_short",
+    "warn_unfinished",
+]
 
 _TO_CALLER_OF_FIT = 6
 _QUIET_SECONDS = 2.0
+
+FAR = 1.0
+"""Newton decrement above which a member counts as stopped early. decisions.md#convergence"""
+
+FAR_SHARE = 0.5
+"""Share of such members in a mixture above which a fit warns. decisions.md#convergence"""
 
 _CHECK_FROM = 50
 """Fewest held-out rows that predictions are compared with."""
@@ -91,6 +111,15 @@ def as_frame(results: list[dict[str, Any]]) -> Any:
     return pd.DataFrame(results)
 
 
+def as_table(columns: Mapping[str, Any]) -> Any:
+    """Columns as a data frame where pandas is installed; else as a dict of arrays."""
+    try:
+        import pandas as pd
+    except ImportError:
+        return dict(columns)
+    return pd.DataFrame(columns)
+
+
 def checked(unseen: tuple[Distribution, Array, Array | None] | None) -> Check | None:
     """Compare targets of unseen rows with their predictions; warn if these are contradicted.
 
@@ -130,6 +159,26 @@ def warn_about(fits: Sequence[Fitted], *, tol: float, full: bool) -> None:
             f"the full Hessian has {dropped} directions without positive curvature; they count as "
             f"certain. curvature='ggn' has none",
         )
+
+
+def warn_unfinished(fits: Sequence[Fitted], shares: Array) -> None:
+    """Warn where most of a mixture, by ``shares`` (M,), may still move by as much as it is sure."""
+    known = [(f.convergence, share) for f, share in zip(fits, shares, strict=True)]
+    far = [(c.decrement, share) for c, share in known if c is not None and c.decrement > FAR]
+    counted = sum(share for _, share in far) / float(np.sum(shares))
+    if counted > FAR_SHARE:
+        most = max(decrement for decrement, _ in far)
+        _warn(
+            ConvergenceWarning,
+            f"members that count {counted:.0%} were stopped early: their next step may move "
+            f"predictions by up to {most:.2g} standard deviations of the model's own uncertainty. "
+            f"Give a larger time_budget, or a number for rank",
+        )
+
+
+def warn_cut_short(what: str) -> None:
+    """Warn of what the clock or an interrupt has ended."""
+    _warn(TimeBudgetWarning, what)
 
 
 def _warn(kind: type[Warning], text: str) -> None:

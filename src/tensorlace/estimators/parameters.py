@@ -18,6 +18,7 @@ from tensorlace.fitting.registry import (
     WARPS,
 )
 from tensorlace.machines.noises.registry import NOISES
+from tensorlace.sources.weighting import MEANINGS
 
 __all__ = ["CONSTRAINTS", "PAPER"]
 
@@ -57,6 +58,7 @@ CONSTRAINTS: dict[str, Any] = {
     "n_draws": [Interval(Integral, 2, None, closed="left")],
     "threshold": [Interval(Real, 0, None, closed="left"), None],
     "relative_threshold": ["boolean"],
+    "extrapolation": [StrOptions({"cautious", "plain"})],
     "noise": [_Names(NOISES, auto=True)],
     "noise_precision": [
         _Names(POLICIES),
@@ -71,10 +73,12 @@ CONSTRAINTS: dict[str, Any] = {
     "max_sweeps": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "random_state": ["random_state"],
+    "weights": [StrOptions(set(MEANINGS))],
     "n_jobs": [Integral, None],
     "additive": ["boolean", _AUTO],
     "rotate": ["boolean", _AUTO],
     "time_budget": [Interval(Real, 0, None, closed="neither"), None],
+    "time_limit": [Interval(Real, 0, None, closed="neither"), None],
     "row_dtype": [StrOptions({"float64", "float32"})],
     "engine": [_Names(ENGINES)],
     "grow_rows": [StrOptions({"auto"}), "boolean"],
@@ -91,6 +95,8 @@ PAPER: dict[str, Any] = {
     "noise_precision": "vi",
     "prior_precision": 1e-5,
     "prior_groups": "all",
+    "extrapolation": "plain",
+    "noise": "gaussian",
     "max_sweeps": 50,
 }
 """The configuration of Saiapin & Batselier (2026)."""

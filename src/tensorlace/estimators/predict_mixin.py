@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from tensorlace._types import Array
 from tensorlace.estimators.fitted_attributes import HasFittedAttributes
 from tensorlace.estimators.tables import nameless, numeric_table
+from tensorlace.machines.novelty import Novelty, novelty_of
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.sources.dask import is_collection, predict_collection
 
@@ -45,6 +46,15 @@ class PredictsDistributions(HasFittedAttributes):
         component.
         """
         return self._predicting().extrapolated(self._table(X))
+
+    def novelty(self, X: Any) -> Novelty:
+        """How far rows are from what training rows support, and why.
+
+        A measure (n,), above 1 for rows unlike those of training: for values beyond the range of
+        a column, and for combinations of values that the model knows less of than of any training
+        row. With each comes the reason in words, see `Novelty`.
+        """
+        return novelty_of(self._predicting(), self._table(X))
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that values may be missing or categories."""

@@ -68,9 +68,17 @@ class TNKMRegressor(
         positive.
     relative_threshold : bool, default=False
         Measure ``threshold`` in units of the largest eigenvalue.
+    extrapolation : {"cautious", "plain"}, default="cautious"
+        Beyond what training rows have shown: "cautious" keeps the mean within bounds around the
+        targets and lets the standard deviation grow, with the distance from the range of a column
+        and where the model is less sure than it was of any training row; "plain" is the bare
+        posterior.
     noise : {"auto", "gaussian", "student", "varying", "varying_student"}, default="auto"
-        With ``rank="auto"``: constant or varying with x, with normal or heavier tails; "auto" lets
-        unseen rows decide.
+        Constant or varying with x (with ``rank="auto"`` only), with normal or heavier tails; "auto"
+        lets the data decide. Where wild rows ask for heavier tails, the fit has them too, so that
+        such rows hardly count: see ``distrusted_``.
+        With a fixed rank and fewer than 50 rows "auto" has the tails of Student's t, since so few
+        do not know their noise.
     noise_precision : "evidence", "vi" or float, default="evidence"
         1 / noise variance, in units of y; or how to find it.
     prior_precision : "evidence", "vi" or float, default="evidence"
@@ -83,8 +91,14 @@ class TNKMRegressor(
     rotate : bool or "auto", default="auto" (False)
         Replace the columns of numbers by their principal components.
     time_budget : float or None, default=None
-        Seconds that ``rank="auto"`` may take, by a cost model and not by the clock, so that a busy
-        machine chooses the same. None: half a minute for hundreds of rows, minutes for thousands.
+        Seconds that ``rank="auto"`` may take on ``n_jobs`` threads if nothing else runs, within a
+        factor of 1.5: processor time by a cost model that knows the speed of this machine, and not
+        by the clock, so that a busy machine chooses the same. None: what a reference machine does
+        in half a minute for hundreds of rows and minutes for thousands, the same on any machine.
+    time_limit : float or None, default=None
+        Seconds by the clock after which a fit ends with the best it has, and a
+        ``TimeBudgetWarning``. So it does at the first Ctrl-C, unless there is nothing yet or it
+        has a checkpoint; the second interrupts as usual.
     n_members : int or "auto", default="auto" (1)
         Most members of the mixture that ``rank="auto"`` ends with: fewer make predictions quicker.
         With a fixed rank, independent restarts; predictions are their equal mixture.
@@ -92,6 +106,11 @@ class TNKMRegressor(
         Largest number of solver steps.
     tol : float, default=1e-6
         Relative gradient at which the solver stops. Short of it a ``ConvergenceWarning`` is given.
+    weights : {"auto", "repetitions", "relative"}, default="auto"
+        What ``sample_weight`` means. "repetitions": a row of weight 2 is two rows. "relative":
+        weights only count beside each other and are scaled to a mean of one over the rows that have
+        any. "auto" takes whole numbers, and weights with a mean of about one, as repetitions;
+        others as relative, and says so in a ``RowWeightWarning``.
     random_state : int, RandomState or None, default=None
         Where the weights start, and the draws.
     n_jobs : int or None, default=None
@@ -124,6 +143,8 @@ class TNKMRegressor(
         What is left of the noise when each machine has its own, see `tensorlace.machines.noise`.
     search_results_, noise_results_ : DataFrame or None
         All candidates and all kinds of noise that were tried; None with a fixed rank.
+    distrusted_ : DataFrame
+        Rows that a fit with tails distrusts: number, target, prediction, and weight in the fit.
     kinds_ : dict
         Kind of each column, inferred or chosen.
     log_evidence_ : float
@@ -140,7 +161,7 @@ class TNKMRegressor(
     calibration_ : Calibration or None
         What `calibrate` learnt from held-out rows.
     relevance_ : (D,) array
-        Share of the variance of y that each column accounts for.
+        Share of the variance of y that each column accounts for; they sum to 1 at most.
     n_pruned_ : int
         Weights that their prior precisions switched off and that are gone, over all members.
 
@@ -176,6 +197,7 @@ class TNKMRegressor(
         n_draws: int = 100,
         threshold: float | None = None,
         relative_threshold: bool = False,
+        extrapolation: str = "cautious",
         noise: str = "auto",
         noise_precision: str | float = "evidence",
         prior_precision: str | float = "evidence",
@@ -183,9 +205,11 @@ class TNKMRegressor(
         additive: bool | str = "auto",
         rotate: bool | str = "auto",
         time_budget: float | None = None,
+        time_limit: float | None = None,
         n_members: int | str = "auto",
         max_sweeps: int = 300,
         tol: float = 1e-6,
+        weights: str = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         row_dtype: str = "float64",
@@ -208,6 +232,7 @@ class TNKMRegressor(
         self.n_draws = n_draws
         self.threshold = threshold
         self.relative_threshold = relative_threshold
+        self.extrapolation = extrapolation
         self.noise = noise
         self.noise_precision = noise_precision
         self.prior_precision = prior_precision
@@ -215,9 +240,11 @@ class TNKMRegressor(
         self.additive = additive
         self.rotate = rotate
         self.time_budget = time_budget
+        self.time_limit = time_limit
         self.n_members = n_members
         self.max_sweeps = max_sweeps
         self.tol = tol
+        self.weights = weights
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.row_dtype = row_dtype

@@ -41,6 +41,7 @@ from tensorlace.estimators.parameters import CONSTRAINTS, PAPER
 from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.estimators.tables import fit_encoding
 from tensorlace.fitting.registry import CURVATURES
+from tensorlace.fitting.stop import part_of_more
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel
 from tensorlace.sources.dask import is_collection
 
@@ -245,7 +246,7 @@ class TNKMRegressorCV(HoldsModel, RegressorMixin, BaseEstimator):
             return scores, perf_counter() - start
 
         threads = effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)
-        with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+        with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(), part_of_more():
             # what did not go well in the one fit that remains is told by that fit
             for kind in (ConvergenceWarning, CurvatureWarning, IllConditionedWarning):
                 warnings.simplefilter("ignore", kind)
@@ -284,6 +285,7 @@ class TNKMRegressorCV(HoldsModel, RegressorMixin, BaseEstimator):
     predict_quantiles = _of_best(TNKMRegressor.predict_quantiles)
     sample_y = _of_best(TNKMRegressor.sample_y)
     extrapolated = _of_best(TNKMRegressor.extrapolated)
+    novelty = _of_best(TNKMRegressor.novelty)
     check_calibration = _of_best(TNKMRegressor.check_calibration)
     partial_effects = _of_best(TNKMRegressor.partial_effects)
     summary = _of_best(TNKMRegressor.summary)
@@ -299,6 +301,7 @@ class TNKMRegressorCV(HoldsModel, RegressorMixin, BaseEstimator):
     check_ = _learnt_by_best("check_")
     search_results_ = _learnt_by_best("search_results_")
     noise_results_ = _learnt_by_best("noise_results_")
+    distrusted_ = _learnt_by_best("distrusted_")
     log_evidence_ = _learnt_by_best("log_evidence_")
     noise_precision_ = _learnt_by_best("noise_precision_")
     n_rows_ = _learnt_by_best("n_rows_")

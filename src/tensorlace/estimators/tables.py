@@ -1,5 +1,6 @@
 """Tables as users hand them in, checked by scikit-learn's rules and made numeric."""
 
+import warnings
 from copy import copy
 from typing import Any
 
@@ -9,7 +10,8 @@ from sklearn.utils.validation import _check_sample_weight, check_array, validate
 from tensorlace._types import Array
 from tensorlace.columns.encoding import Encoding, RawColumn
 from tensorlace.columns.raw import raw_columns, refuse_infinite
-from tensorlace.errors import InputError
+from tensorlace.errors import InputError, RowWeightWarning
+from tensorlace.sources.weighting import MEANINGS, WeightSums, refuse_impossible
 
 __all__ = [
     "column_names",
@@ -18,6 +20,7 @@ __all__ = [
     "numeric_table",
     "remember_columns",
     "row_weights",
+    "weight_factor",
 ]
 
 
@@ -78,15 +81,40 @@ def numeric_table(estimator: Any, X: Any, encoding: Encoding) -> Array:
 
 
 def row_weights(weight: Any, table: Array) -> Array:
-    """Weights (N,) of the rows, refused where one is negative."""
-    values: Array = _check_sample_weight(weight, table, dtype=np.float64)
-    if np.any(values < 0):
-        row = int(np.argmax(values < 0))
+    """Weights (N,) of the rows, refused where one is missing or negative, or all are zero."""
+    try:
+        given = np.ravel(np.asarray(weight, dtype=np.float64))
+    except (TypeError, ValueError):  # scikit-learn says what it is instead of numbers
+        given = np.ones(1)
+    refuse_impossible(given)
+    if given.size and not given.any():
         raise InputError(
-            f"sample_weight is {values[row]:g} in row {row}: a weight is a number of repetitions, "
-            f"give 0 or more"
+            f"sample_weight is zero in all {len(table)} rows: give some of them a weight above 0"
         )
+    values: Array = _check_sample_weight(weight, table, dtype=np.float64)
     return values
+
+
+def weight_factor(sums: WeightSums, weights: str, *, stacklevel: int) -> float:
+    """Factor that makes weights of rows numbers of repetitions; a warning where "auto" chose one.
+
+    Parameters
+    ----------
+    sums : WeightSums
+    weights : str
+        In `MEANINGS`.
+    stacklevel : int
+        Of the caller of the estimator, counted from here.
+    """
+    factor = MEANINGS[weights](sums)
+    if factor != 1.0 and weights == "auto":
+        warnings.warn(
+            f"sample_weight sums to {sums.total:.6g} over {sums.n_rows} rows and was scaled to sum "
+            f"to {sums.n_rows}: weights='repetitions' keeps it, weights='relative' expects this",
+            RowWeightWarning,
+            stacklevel=stacklevel + 1,
+        )
+    return factor
 
 
 def _columns_or_table(

@@ -1,4 +1,4 @@
-"""What columns do to predictions (averaged response, relevance, effects), and a summary.
+"""What columns do to predictions (relevance, effects along the data), and a summary.
 
 Imports from: predictive, kinds, sources, columns, machines.
 """

@@ -1,5 +1,6 @@
-"""Partial dependence: the response at values of one column, averaged over the others."""
+"""Effects of single columns: average predictions along the data, or with a column moved alone."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from tensorlace._types import Array
 from tensorlace.columns.encoding import Encoding
 from tensorlace.errors import InputError
+from tensorlace.explain import local_effects
 from tensorlace.explain.averaged_response import averaged_response
 from tensorlace.kinds import Categorical, Kind, Ordinal, Periodic
 from tensorlace.machines.ensemble import Ensemble
@@ -16,18 +18,24 @@ from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.predictive.distributions import Mixture
 from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["Effects", "chosen_values", "effects_of", "partial_effects"]
+__all__ = ["Effects", "effects_of", "partial_effects"]
 
 _SHIFTED_ROWS = 128
 """Rows whose shares are computed for every value of a column."""
 
 _NO_SHARE = 1e-12
 
+_MOST_ROWS = 200
+"""Values of single rows that are kept with effects."""
+
+_Parts = tuple[Array, Array, Array, Array]
+_Found = tuple[Array, npt.NDArray[np.intp], _Parts]
+
 
 @final
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """Average response at each value of a column, in units of y.
+    """Average prediction at values of a column, in units of y.
 
     The band is about the average function, not about new targets: the noise is no part of it, and
     what is uncertain in all rows alike does not average out.
@@ -44,6 +52,12 @@ class Effects:
         Ends of the central band.
     coverage : float
         Probability that the average function lies in the band, at any one value.
+    method : {"accumulated", "alone"}
+        See `TNKMRegressor.partial_effects`.
+    counts : (k,) int array
+        Rows that each value rests on: those between the values beside it, or of the category.
+    rows : (m,) array
+        Values of the column in some rows, in order, 200 at most: where the data are.
     """
 
     column: str
@@ -54,6 +68,9 @@ class Effects:
     lower: Array
     upper: Array
     coverage: float
+    method: str
+    counts: npt.NDArray[np.intp]
+    rows: npt.NDArray[Any]
 
     @property
     def discrete(self) -> bool:
@@ -70,6 +87,7 @@ def partial_effects(
     grid: Any = None,
     n_points: int = 50,
     coverage: float = 0.9,
+    method: str = "accumulated",
 ) -> Effects:
     """Average prediction over the reference rows as one column varies, with its band.
 
@@ -78,15 +96,93 @@ def partial_effects(
     model : FittedModel
     column : str or int
         Name or position.
-    grid, n_points
-        See `chosen_values`.
+    grid : array-like or None
+        Values as they stand in a table.
+    n_points : int
+        Most values of the default grid of a column of numbers.
     coverage : float
         Probability of the band, for the average function at each value.
+    method : {"accumulated", "alone"}
+        Along the data, see `tensorlace.explain.local_effects`; or all rows given the same value,
+        whatever their other columns are.
     """
+    if method not in _METHODS:
+        raise InputError(f"method={method!r} is unknown: choose from {', '.join(_METHODS)}")
+    if n_points < 2:
+        raise InputError(f"n_points={n_points} is too few for a curve: give 2 or more")
+    if not 0.0 < coverage < 1.0:
+        raise InputError(f"coverage={coverage:g} is no probability: give a number between 0 and 1")
     d, rows = model.column(column), model.reference_rows
-    values, raw = chosen_values(model.encoding, rows, d, grid, n_points)
+    raw = None if grid is None else _as_column(grid)
+    if raw is not None and raw.size == 0:
+        raise InputError("grid has no values: give at least one, or leave it out")
+    asked = None if raw is None else model.encoding.codes[d](raw)
+    values, counts, parts = _METHODS[method](model, rows, d, asked, n_points, coverage)
+    if raw is None:
+        raw = model.encoding.decoded(d, values)
+    seen = model.encoding.decoded(d, _some(rows.X[:, d]))
+    return Effects(
+        model.names[d], model.encoding.kinds[d], raw, *parts, coverage, method, counts, seen
+    )
+
+
+def _accumulated(
+    model: FittedModel,
+    rows: ReferenceRows,
+    d: int,
+    asked: Array | None,
+    n_points: int,
+    coverage: float,
+) -> _Found:
+    """Along the data."""
+    few, kinds = rows.spread(local_effects.ROWS), model.encoding.kinds
+    x, kind = few.X[:, d], kinds[d]
+    if asked is not None:
+        _refuse_elsewhere(x, asked, kind)
+    if isinstance(kind, Categorical) or np.isnan(x).all():
+        ordered = np.array([not isinstance(k, Categorical) for k in kinds])
+        values, found = local_effects.between_categories(few, d, ordered, asked)
+    else:
+        period = kind.period if isinstance(kind, Periodic) else None
+        values, found = local_effects.between_values(
+            few, d, n_points, asked, period=period, all_values=isinstance(kind, Ordinal)
+        )
+    parts = local_effects.band_of(model.ensemble, few, found, coverage, model.threads)
+    return values, found.near.sum(axis=1), parts
+
+
+def _alone(
+    model: FittedModel,
+    rows: ReferenceRows,
+    d: int,
+    asked: Array | None,
+    n_points: int,
+    coverage: float,
+) -> _Found:
+    """All rows given the same value."""
+    values = _spread_values(model.encoding, rows, d, n_points) if asked is None else asked
     parts = effects_of(model.ensemble, rows, d, values, coverage, model.threads)
-    return Effects(model.names[d], model.encoding.kinds[d], raw, *parts, coverage)
+    return values, np.full(len(values), len(rows.X)), parts
+
+
+_METHODS: dict[str, Callable[..., _Found]] = {"accumulated": _accumulated, "alone": _alone}
+
+
+def _refuse_elsewhere(x: Array, asked: Array, kind: Kind) -> None:
+    """Refuse values (k,) where none of the rows x (n,) are."""
+    if isinstance(kind, Periodic):
+        bad = np.isnan(asked)
+    elif isinstance(kind, Categorical | Ordinal):
+        bad = ~(np.isin(asked, x) | np.isnan(asked) & np.isnan(x).any())
+    else:
+        bad = ~((asked >= np.nanmin(x)) & (asked <= np.nanmax(x)))
+    if isinstance(kind, Ordinal):
+        bad |= np.isnan(asked)
+    if bad.any():
+        raise InputError(
+            f"{int(bad.sum())} of {len(bad)} values of grid are where no row of training is: leave "
+            "them out, or give method='alone', which moves all rows there"
+        )
 
 
 def effects_of(
@@ -103,8 +199,6 @@ def effects_of(
     shares change with the column is made up for on some of the rows, so that the mean is the
     average of what is predicted.
     """
-    if not 0.0 < coverage < 1.0:
-        raise InputError(f"coverage={coverage:g} is no probability: give a number between 0 and 1")
     shares = ensemble.shares(rows.X, threads)
     overall = shares @ rows.weight
     parts = [
@@ -141,42 +235,30 @@ def _shift(
     return few.weight @ np.sum(change * means, axis=0).reshape(n, k)
 
 
-def chosen_values(
-    encoding: Encoding, rows: ReferenceRows, d: int, grid: Any, n_points: int
-) -> tuple[Array, npt.NDArray[Any]]:
-    """Values of a column as numbers (k,), and the same as they stand in a table (k,).
+def _spread_values(encoding: Encoding, rows: ReferenceRows, d: int, n_points: int) -> Array:
+    """Values (k,) of a column: all categories, or numbers over the range of the rows.
 
-    Parameters
-    ----------
-    encoding : Encoding
-    rows : ReferenceRows
-    d : int
-        Number of the column.
-    grid : array-like or None
-        Values as they stand in a table. None: all categories, the distinct numbers if there are no
-        more than ``n_points``, or else that many at equal distances over the range of the rows.
+    The distinct numbers if there are no more than ``n_points``, or else that many at equal
+    distances.
     """
-    if grid is not None:
-        raw = _as_column(grid)
-        if raw.size == 0:
-            raise InputError("grid has no values: give at least one, or leave it out")
-        return encoding.codes[d](raw), raw
-    if n_points < 2:
-        raise InputError(f"n_points={n_points} is too few for a curve: give 2 or more")
     kind, x = encoding.kinds[d], rows.X[:, d]
     seen = np.unique(x[~np.isnan(x)])
     labels = encoding.labels(d)
     if labels is not None:
         seen = np.arange(float(len(labels)))
     if isinstance(kind, Categorical | Ordinal):
-        values = np.append(seen, np.nan) if np.isnan(x).any() else seen
-    elif isinstance(kind, Periodic):
-        values = np.linspace(0.0, kind.period, n_points)
-    elif seen.size <= n_points:
-        values = seen if seen.size else np.array([np.nan])
-    else:
-        values = np.linspace(seen[0], seen[-1], n_points)
-    return values, encoding.decoded(d, values)
+        return np.append(seen, np.nan) if np.isnan(x).any() else seen
+    if isinstance(kind, Periodic):
+        return np.linspace(0.0, kind.period, n_points)
+    if seen.size <= n_points:
+        return seen if seen.size else np.array([np.nan])
+    return np.linspace(seen[0], seen[-1], n_points)
+
+
+def _some(x: Array) -> Array:
+    """Evenly spread order statistics of what is not missing."""
+    present = np.sort(x[~np.isnan(x)])
+    return present[np.linspace(0, len(present) - 1, min(len(present), _MOST_ROWS)).astype(int)]
 
 
 def _as_column(grid: Any) -> npt.NDArray[Any]:

@@ -1,103 +1,158 @@
-"""Relevance of columns: total Sobol indices of the predictive mean over reference rows."""
+"""Relevance of columns: Shapley effects of the predictive mean, by paths between rows.
 
-from collections.abc import Callable, Sequence
+On the way from one row to another, columns take the values of the other row one after the other,
+in a random order. What the prediction changes by at each step is the column's part of the
+difference, so that the parts add up. Columns that are strongly correlated with those that have
+moved move along, see `tensorlace.explain.companions`.
+"""
+
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice, permutations
+from math import factorial
 
 import numpy as np
+import numpy.typing as npt
 
 from tensorlace._types import Array
-from tensorlace.explain.averaged_response import ROTATED_ROWS, features, position
+from tensorlace.explain.companions import Companions
+from tensorlace.kinds import Categorical
 from tensorlace.machines.fitted_model import FittedModel
-from tensorlace.machines.machine import KernelMachine
 from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["relevance_of", "sampled_effects", "total_effects"]
+__all__ = ["relevance_of", "shapley_effects"]
 
-_SHIFTS, _PAIRS = 8, 4096
-"""Values that each row is given in turn where nothing factorises, more if rows are few."""
+Rows = npt.NDArray[np.intp]
+
+EVALUATIONS = 16_384
+"""Rows that are predicted between rows, beside the reference rows themselves; see
+docs/decisions.md#explanations."""
+
+_CANDIDATES = 1 << 16
+"""Pairs of rows that those with a path are drawn from."""
+
+_ALL_ORDERS = 6
+"""Orders of columns are all tried if they are no more than this: those of three columns."""
+
+_ROUNDING = 1e-9
+
+_BATCH = 8192
+"""Rows that are predicted at once."""
+
+_BATCH_NUMBERS = 1 << 23
+"""Numbers in the covariances of the pairs that are worked on at once."""
 
 
 def relevance_of(model: FittedModel) -> Array:
     """Share (D,) of the variance of y that each column of the table accounts for.
 
-    Total effects on the predictive mean over the reference rows, in units of the variance of y:
-    those in the record of the model, or else computed.
+    Those in the record of the model, or else Shapley effects of the predictive mean over the
+    reference rows, in units of the variance of y. They are not negative and sum to the share of
+    the variance of y that predictions have, and to 1 at most.
     """
-    if model.record.relevance is not None:
-        return model.record.relevance
+    known = model.record.relevance
+    if known is not None:
+        total = float(known.sum())
+        if total <= 1.0 + _ROUNDING:
+            return known
+        if model.rows is None:  # of a file from when shares did not add up
+            return np.asarray(known / total)
     rows, ensemble = model.reference_rows, model.ensemble
-    if ensemble.plain:
-        return total_effects(ensemble.machines, ensemble.weights, rows, model.n_columns)
+    companions = Companions.of(rows, [not isinstance(k, Categorical) for k in model.encoding.kinds])
     mean = partial(ensemble.mean, threads=model.threads)
-    return sampled_effects(mean, rows, model.n_columns) / ensemble.machines[0].target.scale ** 2
+    effects = shapley_effects(mean, rows, companions, np.random.default_rng(0))
+    variance = ensemble.machines[0].target.scale ** 2
+    return np.asarray(effects / max(variance, float(effects.sum())))
 
 
-def sampled_effects(mean: Callable[[Array], Array], rows: ReferenceRows, n_columns: int) -> Array:
-    """Total effect (D,) of each raw column on a function of the table, see `total_effects`.
-
-    Over some values of the column for each of some rows, in squared units of the function.
-    """
-    few = rows.part(ROTATED_ROWS)
-    return np.array([_sampled_effect(mean, few, d) for d in range(n_columns)])
-
-
-def total_effects(
-    machines: Sequence[KernelMachine], weights: Array, rows: ReferenceRows, n_columns: int
+def shapley_effects(
+    mean: Callable[[Array], Array],
+    rows: ReferenceRows,
+    companions: Companions,
+    rng: np.random.Generator,
+    evaluations: int = EVALUATIONS,
 ) -> Array:
-    """Total effect (D,) of each raw column on the mean of machines with the given weights (M,).
+    """Parts (D,) of the variance of a function of the table, one per column.
 
-    That is ``E Var(f | all other columns)``, with the column drawn from its own distribution
-    whatever the others are, in units of the variance of the target. In closed form where no member
-    rotates the column, else over a few values for each row.
+    For a pair of rows x, x' and an order of the columns, the part of column d is
+    ``1/2 (f(x) - f(x')) Δ_d`` with the change ``Δ_d`` of f as d takes its value in x after those
+    before it; the average over pairs and orders is what it accounts for. Between rows, f is held
+    in the range that it has over the rows. Averages that come out negative are 0, and all are
+    scaled to sum to the variance over the rows.
+
+    Parameters
+    ----------
+    mean : callable
+        From rows (n, D) to values (n,).
+    rows : ReferenceRows
+    companions : Companions
+    rng : Generator
+        Chooses pairs and orders.
+    evaluations : int
+        Rows between rows at which the function is asked.
     """
-
-    def mean(X: Array) -> Array:
-        parts = [machine.fit.network.response(features(machine, X)) for machine in machines]
-        return np.asarray(weights @ np.stack(parts))
-
-    few = rows.part(ROTATED_ROWS * 2)
-    out = np.empty(n_columns)
-    phis = [features(machine, rows.X) for machine in machines]
-    all_slopes = [m.fit.network.slopes(phi) for m, phi in zip(machines, phis, strict=True)]
-    for d in range(n_columns):
-        places = [position(machine, d) for machine in machines]
-        if any(p is None for p in places):
-            out[d] = _sampled_effect(mean, few, d)
-            continue
-        slopes, own = [], []
-        for w, phi, slope, p in zip(weights, phis, all_slopes, places, strict=True):
-            assert p is not None
-            slopes.append(w * slope[p])
-            own.append(phi[p])
-        out[d] = _spread(np.concatenate(slopes), np.concatenate(own), rows.weight)
-    return out
-
-
-def _spread(slope: Array, phi: Array, weight: Array) -> float:
-    """``Σ_n w_n slope_nᵀ C slope_n`` with the covariance C of the features (I, n)."""
-    centred = phi - (phi @ weight)[:, None]
-    root = centred * np.sqrt(weight)
-    # a sum of squares, never a difference; through the smaller of two square matrices
-    R = np.linalg.qr(root.T, mode="r")
-    return float(np.sum((R @ slope) ** 2 @ weight))
+    D = rows.X.shape[1]
+    f = _asked(mean, rows.X)
+    centre = float(f @ rows.weight)
+    variance = float((f - centre) ** 2 @ rows.weight)
+    low, high = float(f.min()), float(f.max())
+    if D < 2 or not high > low:
+        return np.full(D, variance / max(D, 1))
+    first, last = _pairs((f - low) / (high - low), rows.weight, max(evaluations // (D - 1), 2), rng)
+    if not len(first):
+        return np.full(D, variance / D)
+    orders = _orders(D, len(first), rng)
+    start, stop = f[first], f[last]
+    parts = np.zeros((len(first), D))
+    size = max(_BATCH_NUMBERS // D**2, 1)
+    for a in range(0, len(first), size):
+        few = slice(a, a + size)
+        rows_between = companions.paths(rows.X[first[few]], rows.X[last[few]], orders[few])
+        steps = _in_parts(mean, rows_between)
+        here = start[few]
+        for k, value in enumerate([*(np.clip(s, low, high) for s in steps), stop[few]]):
+            change = (value - here) / (stop[few] - start[few])
+            parts[np.arange(a, a + len(here)), orders[few, k]] = change
+            here = value
+    positive = np.maximum(parts.sum(axis=0), 0.0)
+    return np.asarray(positive * (variance / positive.sum()))
 
 
-def _sampled_effect(mean: Callable[[Array], Array], rows: ReferenceRows, d: int) -> float:
-    """Mean variance of each row as the column takes values from other rows."""
-    n, shifts = len(rows.X), _shifts(len(rows.X))
-    f, w = np.empty((len(shifts), n)), np.empty((len(shifts), n))
-    for k, shift in enumerate(shifts):
-        X = rows.X.copy()
-        X[:, d] = np.roll(X[:, d], shift)
-        f[k], w[k] = mean(X), np.roll(rows.weight, shift)
-    w /= w.sum(axis=0)
-    square = np.sum(w * (f - np.sum(w * f, axis=0)) ** 2, axis=0)
-    free = 1.0 - np.sum(w * w, axis=0)  # 1 - 1/k for k values that count alike
-    variance = np.divide(square, free, out=np.zeros(n), where=free > 0.0)
-    return float(variance @ rows.weight)
+def _pairs(f: Array, weight: Array, n: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Numbers (n,) of the first and of the last row of pairs, by how far they are apart.
+
+    Drawn in proportion to the square of the difference, which is what they add to the variance.
+    None if rows that differ hardly count.
+    """
+    edges = np.cumsum(weight)
+    even = np.searchsorted(edges, (np.arange(_CANDIDATES) + 0.5) / _CANDIDATES * edges[-1])
+    first, last = rng.permutation(even), rng.permutation(even)
+    square = (f[first] - f[last]) ** 2
+    order = np.argsort(square, kind="stable")
+    edges = np.cumsum(square[order])
+    if not edges[-1] > 0.0:
+        n = 0
+    chosen = np.searchsorted(edges, (np.arange(n) + 0.5) / max(n, 1) * edges[-1])
+    return first[order[chosen]], last[order[chosen]]
 
 
-def _shifts(n: int) -> list[int]:
-    """By how many rows a column of n is shifted: all but none if they are few."""
-    most = min(max(n - 1, 1), max(_SHIFTS, _PAIRS // n))
-    return sorted({1 + k * (n - 1) // most for k in range(most)})
+def _orders(D: int, n: int, rng: np.random.Generator) -> Rows:
+    """Orders (n, D) of columns: all if they are few, else random ones and their reverses."""
+    if factorial(min(D, 20)) <= _ALL_ORDERS:
+        found = np.array(list(permutations(range(D))), dtype=np.intp)
+        return np.resize(found, (n, D))
+    half = rng.permuted(np.tile(np.arange(D), (-(-n // 2), 1)), axis=1)
+    return np.stack([half, half[:, ::-1]], axis=1).reshape(-1, D)[:n]
+
+
+def _asked(mean: Callable[[Array], Array], X: Array) -> Array:
+    parts = [mean(X[a : a + _BATCH]) for a in range(0, len(X), _BATCH)]
+    return np.concatenate(parts)
+
+
+def _in_parts(mean: Callable[[Array], Array], tables: Iterator[Array]) -> Iterator[Array]:
+    """Values of the function at the rows of tables of the same size, several at once."""
+    while several := list(islice(tables, 1)):
+        while len(several) * len(several[0]) < _BATCH and (more := list(islice(tables, 1))):
+            several += more
+        yield from np.split(mean(np.concatenate(several)), len(several))

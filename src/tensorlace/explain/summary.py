@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.explain.relevance import relevance_of
+from tensorlace.machines.fitted import Convergence
 from tensorlace.machines.fitted_model import FittedModel
 from tensorlace.machines.machine import KernelMachine
 
@@ -19,6 +20,7 @@ __all__ = ["Overview", "overview"]
 WIDTH = 80
 _MOST_COLUMNS, _MOST_MEMBERS = 20, 12
 _NAME, _BAR = 24, 36
+_MOST_DISTRUSTED = 8
 
 
 @final
@@ -33,6 +35,8 @@ class Overview:
         Name of a finding, and its value in words.
     members : tuple of tuple of str
         A table with its head first, if there are several members.
+    endings : tuple of tuple of str
+        The same of how their fits ended.
     relevance : tuple of (str, float)
         Columns and their shares, largest first.
     remarks : tuple of str
@@ -44,6 +48,7 @@ class Overview:
     members: tuple[tuple[str, ...], ...]
     relevance: tuple[tuple[str, float], ...]
     remarks: tuple[str, ...]
+    endings: tuple[tuple[str, ...], ...] = ()
 
     def __str__(self) -> str:
         lines = [self.title, "=" * min(len(self.title), WIDTH)]
@@ -52,7 +57,10 @@ class Overview:
             lines += [f"{name:<24}  {first}", *(" " * 26 + line for line in more)]
         if self.members:
             lines += ["", "Members of the mixture", *_table(self.members)]
-        lines += ["", "Relevance: share of the variance of y that a column accounts for"]
+        if self.endings:
+            lines += ["", "How their fits ended", *_table(self.endings)]
+        lines += ["", "Relevance: the variance of y shared out among columns; interactions, and"]
+        lines += ["what correlated columns have in common, are split between them"]
         lines += _bars(self.relevance)
         for k, remark in enumerate(self.remarks):
             head = ["", "Remarks"] if k == 0 else []
@@ -82,6 +90,8 @@ def overview(model: FittedModel) -> Overview:
         ("effective parameters", f"{determined:.1f} of {np.average(sizes, weights=shares):.0f}"),
         ("size", count),
         ("steps", f"{record.n_iter}"),
+        *_ending(machines),
+        *_distrusted(model),
         *_unseen(model),
     ]
     if len(machines) == 1:
@@ -97,6 +107,23 @@ def overview(model: FittedModel) -> Overview:
         _members(machines, shares) if len(machines) > 1 else (),
         tuple((names[d], float(relevance[d])) for d in order),
         tuple(_remarks(model)),
+        _endings(machines, shares) if len(machines) > 1 else (),
+    )
+
+
+def _distrusted(model: FittedModel) -> Iterable[tuple[str, str]]:
+    """Rows that a fit with tails has left aside, by their numbers."""
+    found = model.record.distrusted
+    if found is None or not found.n_rows:
+        return
+    numbers = ", ".join(str(row) for row in found.row[:_MOST_DISTRUSTED])
+    more = ", ..." if found.n_rows > _MOST_DISTRUSTED else ""
+    what = "row is" if found.n_rows == 1 else "rows are"
+    yield (
+        "distrusted",
+        f"{found.n_rows:,} {what} distrusted: {numbers}{more}"
+        if numbers
+        else (f"{found.n_rows:,} {what} distrusted"),
     )
 
 
@@ -152,10 +179,55 @@ def _members(machines: Sequence[KernelMachine], shares: Array) -> tuple[tuple[st
                 f"{m.fit.log_evidence:.1f}",
             )
         )
-    if len(rows) > _MOST_MEMBERS:
-        left = f"+{len(rows) - _MOST_MEMBERS}"
-        rows = [*rows[:_MOST_MEMBERS], (left, *[""] * (len(head) - 1))]
-    return (head, *rows)
+    return (head, *_first(rows))
+
+
+def _first(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The first rows of a table, and how many more there are."""
+    left = len(rows) - _MOST_MEMBERS
+    return rows if left <= 0 else [*rows[:_MOST_MEMBERS], (f"+{left}", *[""] * (len(rows[0]) - 1))]
+
+
+def _endings(machines: Sequence[KernelMachine], shares: Array) -> tuple[tuple[str, ...], ...]:
+    """How the members' fits ended; none if a file does not say."""
+    head = ("share", "steps", "gradient", "decrement", "precisions")
+    rows: list[tuple[str, ...]] = []
+    for k in np.argsort(-shares, kind="stable"):
+        fit = machines[k].fit
+        found = fit.convergence
+        if found is None:
+            return ()
+        rows.append(
+            (
+                *(f"{shares[k]:.2f}", f"{fit.n_steps}", f"{fit.gradient:.1e}"),
+                *(f"{found.decrement:.2g}", _precisions(found)),
+            )
+        )
+    return (head, *_first(rows))
+
+
+def _ending(machines: Sequence[KernelMachine]) -> Iterable[tuple[str, str]]:
+    """How the fit of a single machine ended."""
+    found = machines[0].fit.convergence
+    if len(machines) == 1 and found is not None:
+        why = "nothing left to gain" if found.arrived else "steps were spent"
+        yield (
+            "the fit ended",
+            f"as {why}; gradient {machines[0].fit.gradient:.1e}, a further step moves predictions "
+            f"by at most {found.decrement:.2g} of their own std; precisions {_precisions(found)}",
+        )
+
+
+def _precisions(found: Convergence) -> str:
+    """Whether precisions were still changing, and how much in the last update."""
+    if found.settled:
+        return "settled"
+    if np.isinf(found.precision_change):
+        return "not known"
+    of = f"{found.n_unsettled} of {found.n_precisions}"
+    change = found.precision_change
+    much = f"{change:.2g}" if change < 0.01 else f"{change:.0%}" if change < 10.0 else "> 1000%"
+    return f"{of} by {much}"
 
 
 def _remarks(model: FittedModel) -> Iterable[str]:
@@ -184,8 +256,8 @@ def _remarks(model: FittedModel) -> Iterable[str]:
         )
     if any(m.columns.rotation is not None for m in machines):
         yield (
-            "Columns were rotated: relevance and effects are averages over combinations of values "
-            "that training rows may not have had."
+            "Columns were rotated: relevance and effects are those of the columns as they are in "
+            "the table."
         )
     if record.check is not None and str(record.check) and record.check.contradicted:
         yield str(record.check)

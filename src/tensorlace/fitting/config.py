@@ -21,6 +21,7 @@ from tensorlace.fitting.registry import (
     curvature_named,
     policy_named,
 )
+from tensorlace.fitting.stop import NEVER, Stop
 from tensorlace.kinds import Kind
 from tensorlace.laplace.curvature import GGN, Curvature
 from tensorlace.laplace.factorisation import Truncation
@@ -129,8 +130,12 @@ class Config:
         What the columns' functions are combined by.
     likelihood : Likelihood
         How targets scatter about the response.
+    tails : bool
+        Reweight rows as Student's t does, so that wild ones count little.
     rough : bool
         For fits that are only compared: precision updates may lose half their digits.
+    stop : Stop
+        When the fit has to end with what it has.
     """
 
     rank: int
@@ -155,6 +160,8 @@ class Config:
     rough: bool = False
     network: type[ColumnNetwork] = CPD
     likelihood: Likelihood = GAUSSIAN
+    tails: bool = False
+    stop: Stop = NEVER
 
     @classmethod
     def of(
@@ -239,6 +246,8 @@ class Config:
                 'solver="als" solves least squares, which this likelihood is not: '
                 'give solver="gauss_newton" or "matrix_free"'
             )
+        if self.tails and not squared:
+            raise InputError('noise="student" needs likelihood="gaussian": another has its own')
         P = self.n_weights(sizes)
         solver = self.solver or SOLVERS[_solver_for(n_rows, P, squared=squared)]
         check_size(
@@ -269,6 +278,7 @@ class Config:
         return (
             *(self.rank, self.solver, self.curvature, self.truncation),
             *(self.noise, self.prior, self.groups.__name__),
+            *(("tails",) if self.tails else ()),
         )
 
 

@@ -26,6 +26,7 @@ from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import Progress, infer
 from tensorlace.fitting.memory_check import FEWEST_BLOCK_ROWS
 from tensorlace.fitting.run import Start
+from tensorlace.fitting.stop import PassEndedError
 from tensorlace.kinds import Kind, Numeric
 from tensorlace.laplace.prior_groups import one_group
 from tensorlace.likelihoods.likelihood import Likelihood
@@ -77,11 +78,16 @@ def fit_machines(
         Progress callbacks of the members; none by default.
     begin : Fitted, optional
         The same network fitted to part of the rows: begin there if it has the right shape.
+
+    Raises
+    ------
+    PassEndedError
+        `Config.stop` has ended all members before they were of any use; such ones are left out.
     """
     if table.n_rows < 2:
         raise InputError(f"the table has {table.n_rows} row: at least 2 are needed")
     *summaries, y = table.reduce(_summarise(table), merge_tables, threads=threads)
-    target = Standardise.from_summary(y)
+    target = Standardise.robust(y) if config.tails else Standardise.from_summary(y)
     if not config.likelihood.squared:
         table.reduce(partial(_check_targets, config.likelihood), max, threads=threads)
     if not config.likelihood.standardises:
@@ -116,26 +122,34 @@ def fit_machines(
         for part in (rows, *stages):
             stack.enter_context(part)
 
-        def member(number: int, seed: int) -> KernelMachine:
+        def member(number: int, seed: int) -> KernelMachine | None:
             rng = np.random.default_rng(seed)
             network = _first(config, constants, rng)
             told = progress[number] if progress else None
             saver = Checkpointer.of(checkpoint, number, network.cores, identity)
             start, parts = Start(network), stages
             if begin is not None and begin.network.is_like(network):
-                start, parts = Start(begin.network, begin.beta, begin.gamma), []
-            fit = infer(rows, config, start, told, saver, parts)
+                start, parts = Start(begin.network, begin.beta, begin.gamma, begin.degrees), []
+            try:
+                fit = infer(rows, config, start, told, saver, parts)
+            except PassEndedError:
+                return None
             gone = network.n_weights - fit.network.n_weights
             machine = KernelMachine(columns, target, fit, n_pruned=gone)
             return machine if config.groups is one_group or config.rough else prune(machine)
 
         workers = min(threads, len(seeds))
         if workers == 1:  # joblib takes longer to import than a small fit takes
-            return tuple(member(k, seed) for k, seed in enumerate(seeds))
-        from joblib import Parallel, delayed
+            found = [member(k, seed) for k, seed in enumerate(seeds)]
+        else:
+            from joblib import Parallel, delayed
 
-        jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
-        return tuple(Parallel(n_jobs=workers, prefer="threads", require="sharedmem")(jobs))
+            jobs = (delayed(member)(k, seed) for k, seed in enumerate(seeds))
+            found = Parallel(n_jobs=workers, prefer="threads", require="sharedmem")(jobs)
+    machines = tuple(machine for machine in found if machine is not None)
+    if not machines:
+        raise PassEndedError
+    return machines
 
 
 def _block_rows(config: Config, sizes: Sequence[int]) -> int:

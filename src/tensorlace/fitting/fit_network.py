@@ -1,19 +1,25 @@
 """Fitting one network: from a start on part of the rows to the posterior on all of them."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from tensorlace._types import Array
 from tensorlace.fitting.checkpoint import Checkpointer
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.rank_reduction import drop_surplus_terms
-from tensorlace.fitting.run import Run, Start, weights_of
+from tensorlace.fitting.run import Indices, Run, Start, weights_of
+from tensorlace.fitting.stop import PassEndedError
+from tensorlace.laplace.curvature import Evaluated
+from tensorlace.laplace.posterior import Posterior
 from tensorlace.linalg.symmetric import Solution
-from tensorlace.machines.fitted import Fitted
+from tensorlace.machines.fitted import Convergence, Fitted
 from tensorlace.networks.network import Network
 from tensorlace.rows.memory import Rows
 from tensorlace.solvers.als import core_step, core_system
+from tensorlace.solvers.products import point
 from tensorlace.solvers.solver import Info
 
 __all__ = ["Progress", "infer"]
@@ -59,6 +65,11 @@ def infer(
     Returns
     -------
     Fitted
+
+    Raises
+    ------
+    PassEndedError
+        `Config.stop` has ended the fit, and what there is of it is of no use.
     """
     saved = checkpointer.load() if checkpointer is not None else None
     if saved is not None:
@@ -71,7 +82,11 @@ def infer(
             checkpointer.save(run.snapshot())
         if progress is not None:
             progress(run.n_steps, run.info, run.beta)
-    return _finish(drop_surplus_terms(run))
+    stop = settings.stop
+    if run.stopped and (stop.to_the_end or (stop.asked and not run.n_steps)):
+        raise PassEndedError
+    run.settle()
+    return _finish(run if run.stopped else drop_surplus_terms(run))
 
 
 def warm_start(stages: Sequence[Rows], settings: Config, start: Start) -> Start:
@@ -90,7 +105,7 @@ def warm_start(stages: Sequence[Rows], settings: Config, start: Start) -> Start:
         run = Run(rows, short, start)
         while run.advance():
             pass
-        start = Start(run.state.network, run.beta, run.gamma)
+        start = Start(run.state.network, run.beta, run.gamma, run.degrees)
     return start
 
 
@@ -105,7 +120,7 @@ def _finish(run: Run) -> Fitted:
         stat = curvature.evaluate(run.rows, exact, None)
     which = weights_of(run.state.network.cores, bayesian)
     gamma = run.group_gamma[run.groups.index][which]
-    posterior = stat.posterior(run.beta, gamma, run.settings.truncation)
+    posterior = stat.posterior(run.information, gamma, run.settings.truncation)
     return Fitted(
         network=run.state.network,
         beta=run.beta,
@@ -120,6 +135,29 @@ def _finish(run: Run) -> Fitted:
         rcond=run.info.rcond if np.all(run.group_gamma > 0) else _core_rcond(run),
         history=tuple(run.history),
         likelihood=run.rows.likelihood,
+        degrees=run.degrees,
+        convergence=_convergence(run, stat, posterior, which, gamma),
+    )
+
+
+def _convergence(
+    run: Run, stat: Evaluated, posterior: Posterior, which: Indices, gamma: Array
+) -> Convergence:
+    """How near its end the run is, from sums at the final weights.
+
+    The curvature's sums have the gradient, but for independent weights: a pass for these.
+    """
+    network = run.state.network
+    slope = point(run.rows, network).slope[which] if stat.slope is None else stat.slope
+    g = run.beta * slope - gamma * network.vector[which]
+    learns = run.settings.noise.learns or run.settings.prior.learns
+    changes = np.full(int(learns), np.inf) if run.changes is None else run.changes
+    return Convergence(
+        decrement=math.sqrt(max(float(g @ posterior.solve(g)), 0.0)),
+        precision_change=float(np.max(changes, initial=0.0)),
+        n_unsettled=int(np.count_nonzero(changes > run.settings.precision_tol)),
+        n_precisions=len(changes),
+        arrived=run.arrived,
     )
 
 

@@ -24,9 +24,12 @@ class Found:
         One entry per kind of noise that was tried, on rows held out or left out.
     unseen : tuple or None
         Distribution, targets and weights of such rows, for a check.
+    cut : str or None
+        What the clock or an interrupt has ended, in words.
     """
 
     ensemble: Ensemble
     results: list[dict[str, Any]] = field(default_factory=list)
     noise_results: list[dict[str, Any]] = field(default_factory=list)
     unseen: tuple[Distribution, Array, Array | None] | None = None
+    cut: str | None = None

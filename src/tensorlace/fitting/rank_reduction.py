@@ -63,21 +63,24 @@ def evidence_without(run: Run) -> Array:
     G, slope, v = linear.dense_gram(), linear.slope, network.vector
     gamma = run.group_gamma[run.groups.index]
     _, term, _ = network.labels()
+    beyond = run.beyond_squares(linear.rss)
     out = np.full(R, -np.inf)
     for r in range(R):
         own = np.where(term[: network.cores[0].size] == r)[0]  # of the first core
         kept = np.flatnonzero(term != r)
         response = G[:, own] @ v[own]  # Aᵀ f_r
         rss = linear.rss + float((2.0 * slope[own] + response[own]) @ v[own])
-        H = beta * G[np.ix_(kept, kept)] + np.diag(gamma[kept])
+        H = run.information * G[np.ix_(kept, kept)] + np.diag(gamma[kept])
         root = inverse_root(H)
         if root is None:
             continue
         W, logdet = root
         down = beta * (slope[kept] + response[kept]) - gamma[kept] * v[kept]
         gain = 0.5 * float(np.sum((W.T @ down) ** 2))
-        out[r] = gain + log_evidence(
-            run.rows.total_weight, rss, beta, v[kept], gamma[kept], logdet, 0
+        out[r] = (
+            beyond
+            + gain
+            + log_evidence(run.rows.total_weight, rss, beta, v[kept], gamma[kept], logdet, 0)
         )
     return out
 
@@ -88,7 +91,7 @@ def _refitted(run: Run, r: int) -> Run:
     fewer = network.with_cores(network.without_term(r))
     settings = replace(run.settings, rank=run.settings.rank - 1)
     gamma = network.without_term(r, run.gamma)
-    trial = Run(run.rows, settings, Start(fewer, run.beta, gamma))
+    trial = Run(run.plain_rows, settings, Start(fewer, run.beta, gamma, run.degrees))
     while trial.advance():
         pass
     trial.n_steps += run.n_steps
@@ -99,5 +102,5 @@ def _refitted(run: Run, r: int) -> Run:
 def _evidence(run: Run) -> float:
     _, stat = run.evaluate()
     gamma = run.group_gamma[run.groups.index]
-    posterior = stat.posterior(run.beta, gamma, run.settings.truncation)
+    posterior = stat.posterior(run.information, gamma, run.settings.truncation)
     return run.evidence(stat, posterior, np.arange(len(gamma)))

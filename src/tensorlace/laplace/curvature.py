@@ -35,9 +35,12 @@ class Evaluated(ABC):
     ----------
     rss : float
         Weighted residual sum of squares at the cores.
+    slope : (P,) array or None
+        ``Aᵀ (y - f)`` of the Bayesian weights, where the sums have it.
     """
 
     rss: float
+    slope: Array | None = None
 
     @abstractmethod
     def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
@@ -104,6 +107,11 @@ class _Joint(Evaluated):
         """Weighted residual sum of squares."""
         return self.linear.rss
 
+    @property
+    def slope(self) -> Array:  # type: ignore[override]
+        """``Aᵀ (y - f)`` of all weights."""
+        return self.linear.slope
+
     def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
         """Low rank if there are fewer rows than weights, else dense."""
         if self.E is not None:
@@ -144,6 +152,7 @@ class _Grams(Evaluated):
 
     grams: tuple[Array, ...]
     rss: float
+    slope: Array | None = None
 
     def posterior(self, beta: float, gamma: Array, truncation: Truncation) -> Posterior:
         """A dense posterior per core; a relative t̂ refers to the largest eigenvalue of all."""
@@ -241,7 +250,8 @@ class BlockDiagonal(Curvature):
     def evaluate(self, rows: Rows, network: Network, linear: Linearisation | None) -> Evaluated:
         """All D Gram matrices."""
         systems = [core_system(rows, network, d) for d in range(len(network.cores))]
-        return _Grams(tuple(s.gram for s in systems), systems[0].rss)
+        slope = to_vector([s.residual for s in systems])
+        return _Grams(tuple(s.gram for s in systems), systems[0].rss, slope)
 
 
 @final
@@ -296,7 +306,7 @@ class Last(Curvature):
     def evaluate(self, rows: Rows, network: Network, linear: Linearisation | None) -> Evaluated:
         """The Gram matrix of the chosen core."""
         system = core_system(rows, network, self._chosen(len(network.cores)))
-        return _Grams((system.gram,), system.rss)
+        return _Grams((system.gram,), system.rss, system.residual.ravel())
 
     def _chosen(self, D: int) -> int:
         if self.core is None:

@@ -6,7 +6,7 @@ round.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -18,6 +18,15 @@ __all__ = ["Evidence", "Fixed", "GammaVI", "Moments", "Policy"]
 
 LARGEST_NOISE_PRECISION = 1e12
 """For a target of unit variance: residuals below 1e-6 standard deviations count as none."""
+
+FEW_ROWS = 50.0
+"""Rows from which a fit of a fixed rank takes the noise as known. decisions.md#few-rows"""
+
+DOUBT_ROWS = 1.0
+"""Rows that the prior of the noise precision is worth at most. decisions.md#few-rows"""
+
+DOUBT_VARIANCE = 0.25
+"""Their mean squared residual, for a target of unit variance. decisions.md#few-rows"""
 
 
 @final
@@ -60,6 +69,10 @@ class Policy(ABC):
 
     learns: bool
     expects: bool
+
+    def doubting(self) -> "Policy":
+        """The same for rows that may be too few to know their noise, if it can doubt."""
+        return self
 
     @abstractmethod
     def start(self, default: float) -> float:
@@ -124,10 +137,24 @@ class GammaVI(Policy):
 @final
 @dataclass(frozen=True)
 class Evidence(Policy):
-    """MacKay's fixed point of the Laplace evidence."""
+    """MacKay's fixed point of the Laplace evidence.
+
+    Attributes
+    ----------
+    doubt : float
+        Rows that a Gamma prior of the noise precision is worth where n rows leave no degree of
+        freedom: a model with as many weights finds no noise in them at all. With ``free`` degrees
+        it is worth ``(1 - n / FEW_ROWS) / (1 + free)`` of that, nothing from `FEW_ROWS` on. Its
+        rows have the mean squared residual `DOUBT_VARIANCE`.
+    """
 
     learns: bool = True
     expects: bool = False
+    doubt: float = field(default=0.0, repr=False)
+
+    def doubting(self) -> "Evidence":
+        """With a prior of the noise precision."""
+        return replace(self, doubt=DOUBT_ROWS)
 
     def start(self, default: float) -> float:
         """Not informed yet."""
@@ -136,9 +163,9 @@ class Evidence(Policy):
     def noise(self, m: Moments, beta: float) -> float:
         """``(N - Σ(1 - Γ_kk Σ_kk)) / ‖r‖²``; noise keeps at least half a degree of freedom."""
         free = max(m.n - m.determined, 0.5)
-        return float(
-            min(free / max(m.rss, free / LARGEST_NOISE_PRECISION), LARGEST_NOISE_PRECISION)
-        )
+        worth = self.doubt * max(1.0 - m.n / FEW_ROWS, 0.0) / (1.0 + free)
+        free, rss = free + worth, m.rss + worth * DOUBT_VARIANCE
+        return float(min(free / max(rss, free / LARGEST_NOISE_PRECISION), LARGEST_NOISE_PRECISION))
 
     def prior(self, m: Moments, gamma: Array) -> Array:
         """``Σ_g (1 - Γ_kk Σ_kk) / ‖v_g‖²``."""

@@ -1,8 +1,8 @@
 """A mixture of machines and how its members are weighted, row by row."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, replace
+from typing import Self, final
 
 import numpy as np
 from scipy.special import logsumexp
@@ -43,6 +43,14 @@ class Ensemble:
     def plain(self) -> bool:
         """Whether the mean needs no variance."""
         return not self.sharp or len(self.machines) == 1
+
+    def supported(self, rows: Array, threads: int = 1) -> Self:
+        """The same, whose machines know what training ``rows`` (n, D) have shown."""
+        machines = tuple(
+            machine.supported(rows, threads) if machine.fit.likelihood.squared else machine
+            for machine in self.machines
+        )
+        return replace(self, machines=machines)
 
     def mean(self, X: Array, threads: int = 1) -> Array:
         """Predictive mean (n,)."""
@@ -94,7 +102,11 @@ class Ensemble:
         member = (rng.random(n_samples) >= edges[:-1, :, None]).sum(axis=0)  # (n or 1, n_samples)
         y = np.zeros((len(X), n_samples))
         shares, stds = self.noise.scale_mixture
-        tail = stds[rng.choice(len(shares), size=y.shape, p=shares)] if len(shares) > 1 else 1.0
+        tail = widening = np.ones((1, 1))
+        if len(shares) > 1:
+            cell = rng.choice(len(shares), size=y.shape, p=shares)
+            tail, widening = stds[cell], self.noise.epistemic_factors[cell]
+        widens = bool(np.any(widening != 1.0))
         spread = (
             self.noise.shrink
             * self.noise.factor
@@ -106,9 +118,10 @@ class Ensemble:
             if columns.size:
                 f = machine.functions(X, columns.size, rng, linearized, threads)
                 location, scale = machine.target.location, machine.target.scale
-                if self.noise.shrink != 1.0:
+                if self.noise.shrink != 1.0 or widens:
                     middle = (machine.mean(X, threads, self.engine)[:, None] - location) / scale
-                    f = middle + self.noise.shrink * (f - middle)
+                    wider = widening[:, columns] if widens else 1.0
+                    f = middle + self.noise.shrink * wider * (f - middle)
                 if machine.fit.likelihood.squared:
                     z = f + machine.noise_std * noise[:, columns]
                 else:

@@ -16,6 +16,7 @@ from tensorlace.columns.encoding import Encoding, RawColumn
 from tensorlace.columns.raw import raw_columns, refuse_infinite
 from tensorlace.errors import InputError
 from tensorlace.kinds import Kind
+from tensorlace.machines.distrusted import DistrustedRows
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise_model import NoiseModel
@@ -57,6 +58,8 @@ class FitRecord:
         Candidates, and kinds of noise, that were tried.
     relevance : (D,) array or None
         Share of the variance of y that each column accounts for, if it has been computed.
+    distrusted : DistrustedRows or None
+        Training rows that hardly counted; None of a fit without tails.
     """
 
     estimator: str
@@ -72,6 +75,7 @@ class FitRecord:
     search_results: Any = None
     noise_results: Any = None
     relevance: Array | None = None
+    distrusted: DistrustedRows | None = None
 
 
 @final
@@ -257,6 +261,13 @@ class FittedModel:
     def with_relevance(self, relevance: Array) -> Self:
         """The same model, whose record has the relevance (D,) of its columns."""
         return replace(self, record=replace(self.record, relevance=relevance))
+
+    def unlisted(self) -> Self:
+        """The same model without the targets of rows that were distrusted; their number stays."""
+        found = self.record.distrusted
+        if found is None:
+            return self
+        return replace(self, record=replace(self.record, distrusted=found.listed(0)))
 
 
 class HoldsModel(ABC):

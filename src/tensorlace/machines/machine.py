@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -14,6 +14,13 @@ from tensorlace.columns.warps import Standardise
 from tensorlace.linalg.blas_threads import one_blas_thread
 from tensorlace.machines.core_variance import CoreVariance
 from tensorlace.machines.fitted import Fitted
+from tensorlace.machines.support import (
+    Support,
+    beyond_variance,
+    largest_left_out,
+    range_roots,
+    wiener,
+)
 from tensorlace.machines.unseen_values import (
     extra_response,
     extra_variance,
@@ -31,6 +38,12 @@ _BATCH_NUMBERS = 1 << 22
 
 _BATCH_ROWS = 1 << 12
 """Most rows of a batch: enough to make calls cheap, few enough to stay near a core."""
+
+_SUPPORT_WORK = 1 << 34
+"""Multiplications that the largest standard deviation of training rows may take."""
+
+_FEWEST_SUPPORT = 256
+"""Fewest training rows that it is taken from, if there are so many."""
 
 
 @final
@@ -51,6 +64,8 @@ class KernelMachine:
         Prior variances of one more function of each column, see `novelty`; None: those of ``fit``.
     n_pruned : int
         Weights that the evidence switched off, and that are gone.
+    support : Support or None
+        What training rows have shown, beyond which means stay and widths grow; None: neither.
     """
 
     columns: Columns
@@ -58,6 +73,7 @@ class KernelMachine:
     fit: Fitted
     unseen: tuple[Array, ...] | None = None
     n_pruned: int = 0
+    support: Support | None = None
 
     def mean(self, X: Array, threads: int = 1, engine: Engine = NUMPY) -> Array:
         """Predictive mean (n,). Builds no Jacobian."""
@@ -66,10 +82,9 @@ class KernelMachine:
         def work(rows: Array) -> Array:
             f = None if table is None else table.response(rows)
             if f is None:
-                return self.fit.network.response(
-                    self.columns.features(self.columns.variables(rows))
-                )
-            return f
+                f = self.fit.network.response(self.columns.features(self.columns.variables(rows)))
+            support = self.support
+            return f if support is None else np.clip(f, support.low, support.high)
 
         return self.target.inverse(np.concatenate(self._map(work, X, threads)))
 
@@ -79,16 +94,15 @@ class KernelMachine:
         moments = self._moments if self._core_variances is None else self._moments_by_core
 
         def work(rows: Array) -> tuple[Array, Array]:
-            quick = None if table is None else self._moments_by_table(table, rows)
-            if quick is not None:
-                return quick
-            u = self.columns.variables(rows)
-            mean, variance = moments(u)
-            novel = novel_values(self.columns, u)
-            new = np.flatnonzero(novel.any(axis=0))
-            if new.size:
-                few = self.columns.features(u[:, new]), novel[:, new]
-                variance[new] += extra_variance(self.fit.network, *few, self.unseen_variances)
+            found = None if table is None else self._moments_by_table(table, rows)
+            u = None
+            if found is None:
+                u = self.columns.variables(rows)
+                found = moments(u)
+            if self.support is not None:
+                found = self.support.held(*found)
+            mean, variance = found
+            self._add_unseen(variance, rows, u)
             return mean, variance
 
         parts = self._map(work, X, threads)
@@ -117,23 +131,35 @@ class KernelMachine:
             np.sqrt(v)[:, None] * side.standard_normal((v.size, n_draws))
             for v in self.unseen_variances
         ]
+        outer: list[Array] = []
+        if self.support is not None:
+            sizes = [(root.shape[1], n_draws) for root in self.range_roots]
+            outer = [
+                root @ side.standard_normal(size)
+                for root, size in zip(self.range_roots, sizes, strict=True)
+            ]
 
         def work(rows: Array) -> Array:
             u = self.columns.variables(rows)
             network, novel = self.fit.network, novel_values(self.columns, u)
-            phi = list(self.columns.features(u))
+            phi, beyond = list(self.columns.features(u)), self._beyond(rows)
             if linearized:  # eq. (linear_f)
                 G = network.jacobian(phi, self.fit.bayesian_cores)
-                f: Array = network.response(phi)[:, None] + G.T @ deviation
-                return f + extra_response(network, phi, novel, unseen) if novel.any() else f
+                f: Array = self._held_draws(network.response(phi), G, deviation)
+                if novel.any():
+                    f = f + extra_response(network, phi, novel, unseen)
+                return f if beyond is None else f + extra_response(network, phi, beyond, outer)
             moved = [self._moved(d) for d in deviation.T]
-            if novel.any():
-                phi = [np.vstack([p, mask]) for p, mask in zip(phi, novel, strict=True)]
-                moved = [
-                    draw.with_extra_functions([w[:, k] for w in unseen])
-                    for k, draw in enumerate(moved)
-                ]
+            for values, weights in ((novel, unseen), (beyond, outer)):
+                if values is not None and values.any():
+                    phi = [np.vstack([p, v]) for p, v in zip(phi, values, strict=True)]
+                    moved = [
+                        draw.with_extra_functions([w[:, k] for w in weights])
+                        for k, draw in enumerate(moved)
+                    ]
             draws = [draw.response(phi) for draw in moved]
+            if self.support is not None:
+                draws = [np.clip(f, self.support.low, self.support.high) for f in draws]
             return np.stack(draws, axis=1) if draws else np.empty((u.shape[1], 0))
 
         return np.concatenate(self._map(work, X, threads))
@@ -142,6 +168,57 @@ class KernelMachine:
     def noise_std(self) -> float:
         """Noise standard deviation, eq. (cond_model), in units of the standardised target."""
         return float(1.0 / np.sqrt(self.fit.beta))
+
+    def without_support(self) -> "KernelMachine":
+        """The machine as its bare posterior has it."""
+        return replace(self, support=None)
+
+    def supported(self, rows: Array, threads: int = 1) -> "KernelMachine":
+        """The machine with bounds from its target and what it says of training ``rows`` (n, D)."""
+        frame, target = self.target.frame, self.target
+        low, high = (float(v) for v in target(np.array([frame.low, frame.high])))
+        numbers = max(self.fit.posterior.n_weights, 1) ** 2
+        few = rows[: max(_FEWEST_SUPPORT, min(len(rows), _SUPPORT_WORK // numbers))]
+        e = self.without_support().linearized(few, threads).epistemic_stds[0] / target.scale
+        return replace(self, support=Support.around(low, high, largest_left_out(e, self.noise_std)))
+
+    @cached_property
+    def range_roots(self) -> tuple[Array, ...]:
+        """How the response varies over the range of each column, see `support`."""
+        return range_roots(self.fit.network, self.columns)
+
+    def _beyond(self, rows: Array) -> Array | None:
+        """`wiener` of values (D, n) beyond the ranges of their columns; None if none is."""
+        if self.support is None:
+            return None
+        beyond = self.columns.beyond(rows)
+        return wiener(beyond) if beyond.any() else None
+
+    def _add_unseen(self, variance: Array, rows: Array, u: Array | None) -> None:
+        """Add to the variance (n,) what values unlike those of training rows may do.
+
+        ``u`` are variables of the rows, None if no value is one that no row had the like of.
+        """
+        network, columns = self.fit.network, self.columns
+        novel, beyond = None if u is None else novel_values(columns, u), self._beyond(rows)
+        if novel is not None and (which := np.flatnonzero(novel.any(axis=0))).size:
+            phi = columns.features(columns.variables(rows[which]))
+            few = novel[:, which]
+            variance[which] += extra_variance(network, phi, few, self.unseen_variances)
+        if beyond is not None:
+            which = np.flatnonzero(beyond.any(axis=0))
+            phi = columns.features(columns.variables(rows[which]))
+            variance[which] += beyond_variance(network, phi, beyond[:, which], self.range_roots)
+
+    def _held_draws(self, f: Array, G: Array, deviation: Array) -> Array:
+        """Draws (n, m) of the linearised response, from its mean (n,) and Jacobian (P, n)."""
+        away = G.T @ deviation
+        if self.support is None:
+            return f[:, None] + away
+        variance = self.fit.posterior.quad(G)
+        mean, wider = self.support.held(f, variance)
+        ratio = np.sqrt(np.divide(wider, variance, out=np.ones_like(f), where=variance > 0.0))
+        return mean[:, None] + ratio[:, None] * away
 
     def _moved(self, deviation: Array) -> Network:
         """The network with its Bayesian cores moved by ``deviation``."""

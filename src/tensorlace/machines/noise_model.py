@@ -2,7 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Self
+
+import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.machines.machine import KernelMachine
@@ -17,7 +20,8 @@ class NoiseModel(ABC):
     A member says ``N(f, e² + a²)`` of a row, with an epistemic and an aleatoric part. With noise
     it says a mixture of normals with weights w_k and variances ``s² (e² + (c σ_k)² exp(h) a²)``,
     for a factor c, log variance h of the row, scale s, and weights and deviations of the scale
-    mixture. So every prediction stays a mixture of normals.
+    mixture. Where the whole error of a row has heavy tails, not its noise alone, e² is multiplied
+    by τ_k², too. So every prediction stays a mixture of normals.
 
     Attributes
     ----------
@@ -66,6 +70,11 @@ class NoiseModel(ABC):
     def scale_mixture(self) -> tuple[Array, Array]:
         """Weights w and standard deviations σ, (k,) each."""
 
+    @property
+    def epistemic_factors(self) -> Array:
+        """Factors τ (k,) on the epistemic standard deviation of the normals."""
+        return np.ones(len(self.scale_mixture[0]))
+
     @abstractmethod
     def log_variance(self, X: Array, threads: int = 1) -> Array:
         """Logarithm h (n,) of the noise variance in units of its average."""
@@ -78,9 +87,20 @@ class NoiseModel(ABC):
     def scaled(self, shrink: float) -> Self:
         """The same noise with another ``shrink``."""
 
+    def with_tails(self, degrees: float) -> Self:
+        """The same noise, where the whole error is Student's t with so many degrees of freedom.
+
+        Only asked of noises whose family says that it can be.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no tails of the whole error")
+
     @abstractmethod
     def with_machines(self, machines: tuple[KernelMachine, ...]) -> Self:
         """The same noise with other ``machines``."""
+
+    def times(self, factor: float) -> Self:
+        """The same noise with ``factor`` times the noise standard deviation."""
+        return replace(self, factor=factor * self.factor)  # type: ignore[type-var]
 
     @property
     def variance_factor(self) -> float:

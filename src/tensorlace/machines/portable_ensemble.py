@@ -25,8 +25,9 @@ class PortableMixture:
     ----------
     weights, means, epistemic, aleatoric : (M, n) values
         Standard deviations are those of a normal member.
-    shares, stds : (k,) arrays
-        What the normals of a member weigh, and factors of their aleatoric standard deviations.
+    shares, stds, widenings : (k,) arrays
+        What the normals of a member weigh, and factors of their aleatoric and epistemic standard
+        deviations.
     location, scale : float
         ``y = location + scale * t``.
     """
@@ -37,6 +38,7 @@ class PortableMixture:
     aleatoric: Value
     shares: np.ndarray[tuple[int], np.dtype[np.float64]]
     stds: np.ndarray[tuple[int], np.dtype[np.float64]]
+    widenings: np.ndarray[tuple[int], np.dtype[np.float64]]
     location: float
     scale: float
 
@@ -44,8 +46,10 @@ class PortableMixture:
         """Mean, standard deviation and its two parts (n,), in units of y."""
         mean = g.sum(self.weights * self.means)
         away = self.means - mean
-        epistemic = g.sum(self.weights * (away * away + self.epistemic * self.epistemic))
-        tails = float(self.shares @ self.stds**2)  # by which Student's t has more variance
+        # by which Student's t has more variance
+        wider, tails = float(self.shares @ self.widenings**2), float(self.shares @ self.stds**2)
+        own = self.epistemic * self.epistemic * wider
+        epistemic = g.sum(self.weights * (away * away + own))
         aleatoric = g.sum(self.weights * (self.aleatoric * self.aleatoric)) * tails
         return {
             "mean": mean * self.scale + self.location,
@@ -61,7 +65,7 @@ class PortableMixture:
         return {
             "weights": g.concat([self.weights * float(share) for share in self.shares]),
             "means": g.concat([self.means * self.scale + self.location] * k),
-            "epistemic": g.concat([self.epistemic * self.scale] * k),
+            "epistemic": g.concat([self.epistemic * float(w) for w in self.widenings]) * self.scale,
             "aleatoric": aleatoric * self.scale,
         }
 
@@ -98,7 +102,8 @@ def portable_mixture(g: Builder, ensemble: Ensemble, x: Sequence[Value]) -> Port
         aleatoric = aleatoric * g.exp(0.5 * log_variance)
     epistemic = g.sqrt(e2) * noise.shrink
     return PortableMixture(
-        weights, mu, epistemic, aleatoric, shares, stds, first.location, first.scale
+        *(weights, mu, epistemic, aleatoric, shares, stds, noise.epistemic_factors),
+        *(first.location, first.scale),
     )
 
 

@@ -11,7 +11,8 @@ __all__ = ["portable_moments", "portable_response"]
 def portable_response(g: Builder, machine: KernelMachine, x: Sequence[Value]) -> Value:
     """Response (n,) from the columns (n,) of a table."""
     phi = [features for features, _ in machine.columns.portable(g, x)]
-    return machine.fit.network.portable(g, phi, ()).response
+    f, support = machine.fit.network.portable(g, phi, ()).response, machine.support
+    return f if support is None else g.clip(f, support.low, support.high)
 
 
 def portable_moments(g: Builder, machine: KernelMachine, x: Sequence[Value]) -> tuple[Value, Value]:
@@ -19,9 +20,16 @@ def portable_moments(g: Builder, machine: KernelMachine, x: Sequence[Value]) -> 
     columns, fit = machine.columns.portable(g, x), machine.fit
     network = fit.network.portable(g, [phi for phi, _ in columns], fit.bayesian_cores)
     assert network.jacobian is not None
-    variance = fit.posterior.portable(g, network.jacobian)
-    parts = zip(columns, network.column_environments, machine.unseen_variances, strict=True)
-    for (_, novel), Z, v in parts:
+    mean, variance = network.response, fit.posterior.portable(g, network.jacobian)
+    beyond: Sequence[Value | None] = [None] * len(columns)
+    if machine.support is not None:
+        mean, variance = machine.support.portable(g, mean, variance)
+        beyond = machine.columns.portable_beyond(g, x)
+    environments = network.column_environments
+    for (_, novel), Z, v in zip(columns, environments, machine.unseen_variances, strict=True):
         if novel is not None:  # see `unseen_values.extra_variance`
             variance = variance + g.where(novel, v @ (Z * Z), 0.0)
-    return network.response, variance
+    for far, Z, root in zip(beyond, environments, machine.range_roots, strict=True):
+        if far is not None:  # see `support.beyond_variance`
+            variance = variance + far * far * (far + 1.0) * g.sum(((root @ root.T) @ Z) * Z)
+    return mean, variance

@@ -141,17 +141,7 @@ def _stds(machine: KernelMachine) -> list[Array]:
 
 def _functions(column: Column) -> Array:
     """Functions of a column (I, n) at values all over the range of its training rows."""
-    return column.phi(_variables(column))
-
-
-def _variables(column: Column) -> Array:
-    """Variables (k,) all over the range of the training rows."""
-    low, high = column.basis.interval or (-1.0, 1.0)
-    if not column.warp.interval:
-        frame = getattr(column.warp, "frame", None)
-        ends = np.array([low, high]) if frame is None else np.array([frame.low, frame.high])
-        low, high = column.variable(ends)
-    return column.basis.values_over(float(low), float(high), _GRID)
+    return column.phi(column.values_over(_GRID))
 
 
 def _reduced(machine: KernelMachine, alive: Mask, kept: Sequence[Mask]) -> KernelMachine:

@@ -49,9 +49,12 @@ def extra_variance(
 
 
 def extra_response(
-    network: Network, phi: Sequence[Array], novel: Mask, weights: Sequence[Array]
+    network: Network, phi: Sequence[Array], novel: Mask | Array, weights: Sequence[Array]
 ) -> Array:
-    """What draws of the new ``weights``, D times (K', m), add to the linearised model: (n, m)."""
+    """What draws of the new ``weights``, D times (K', m), add to the linearised model: (n, m).
+
+    The new functions have the values ``novel`` (D, n); a mask is 1 where a value is novel.
+    """
     Z = network.column_environments(phi)
     parts = [(z * mask).T @ w for z, w, mask in zip(Z, weights, novel, strict=True)]
     return np.sum(parts, axis=0)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tensorlace.errors import ModelFileError
 from tensorlace.model_file.array_layout import pack, unpack
 from tensorlace.model_file.container import Arrays
-from tensorlace.model_file.records import in_file, in_memory
+from tensorlace.model_file.records import LATER_FIELDS, in_file, in_memory
 from tensorlace.model_file.type_check import conforms, hints
 
 __all__ = ["Decoder", "Encoder"]
@@ -83,10 +83,12 @@ class Encoder:
         return [self.encode(key, f"{where}.keys"), self.encode(value, f"{where}.{name}")]
 
     def _fields(self, value: Any, where: str) -> dict[str, Json]:
+        later = LATER_FIELDS.get(type(value), {})
+        values = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
         return {
-            f.name: self.encode(getattr(value, f.name), f"{where}.{f.name}")
-            for f in dataclasses.fields(value)
-            if f.init
+            name: self.encode(part, f"{where}.{name}")
+            for name, part in values.items()
+            if name not in later or part != later[name]
         }
 
     def _array(self, value: npt.NDArray[Any], where: str) -> Json:
@@ -216,8 +218,8 @@ class Decoder:
         return out
 
     def _instance(self, cls: type, where: str, fields: Json) -> Any:
-        expected = hints(cls)
-        if not isinstance(fields, dict) or fields.keys() != expected.keys():
+        expected, later = hints(cls), LATER_FIELDS.get(cls, {}).keys()
+        if not isinstance(fields, dict) or (fields.keys() | later) != expected.keys():
             wrong = sorted(set(fields) ^ set(expected)) if isinstance(fields, dict) else ["fields"]
             raise ModelFileError(
                 f"{where}: {cls.__name__} has unknown or missing fields ({', '.join(wrong)[:200]})"

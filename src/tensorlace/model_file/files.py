@@ -177,7 +177,7 @@ def _node(
             best = getattr(model, INNER)
             return chosen_node(model, encoder, _node(best, encoder, background, f"{INNER}."))
     if not background:
-        fitted = replace(fitted.with_relevance(relevance_of(fitted)), rows=None)
+        fitted = replace(fitted.with_relevance(relevance_of(fitted)), rows=None).unlisted()
     state = state_of(fitted)
     return {
         "class": name,

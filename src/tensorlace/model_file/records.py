@@ -8,6 +8,8 @@ other network is kept as it is.
 from dataclasses import dataclass, fields
 from typing import Any, final
 
+import numpy as np
+
 from tensorlace._types import Array
 from tensorlace.columns.columns import Columns
 from tensorlace.columns.warps import Standardise
@@ -15,14 +17,16 @@ from tensorlace.errors import ModelFileError
 from tensorlace.laplace.curvature import Curvature
 from tensorlace.laplace.posterior import Posterior
 from tensorlace.likelihoods.gaussian import GAUSSIAN
-from tensorlace.machines.fitted import Fitted
+from tensorlace.machines.fitted import Convergence, Fitted
 from tensorlace.machines.machine import KernelMachine
+from tensorlace.machines.noise import Noise
+from tensorlace.machines.support import Support
 from tensorlace.networks.additive import Additive
 from tensorlace.networks.cpd import CPD
 from tensorlace.networks.network import Cores, Network
 from tensorlace.networks.sum import Sum
 
-__all__ = ["FittedProducts", "MachineRecord", "in_file", "in_memory"]
+__all__ = ["LATER_FIELDS", "FittedProducts", "MachineRecord", "in_file", "in_memory"]
 
 
 @final
@@ -42,6 +46,7 @@ class FittedProducts:
     gradient: float
     rcond: float
     history: tuple[float, ...]
+    convergence: Convergence | None = None
 
 
 @final
@@ -54,7 +59,17 @@ class MachineRecord:
     fit: FittedProducts | Fitted
     unseen: tuple[Array, ...] | None
     n_pruned: int
+    support: Support | None = None
 
+
+LATER_FIELDS: dict[type, dict[str, Any]] = {
+    FittedProducts: {"convergence": None},
+    Fitted: {"convergence": None, "degrees": np.inf},
+    MachineRecord: {"support": None},
+    Noise: {"tails": np.inf},
+}
+"""Fields that the first files with a class did not have, and what they were then. At that value
+they are left out, so that earlier versions of tensorlace read the file."""
 
 _COMMON = tuple(f.name for f in fields(FittedProducts) if f.name != "cores")
 
@@ -65,7 +80,8 @@ def in_file(value: Any) -> Any:
         return value
     parts = _parts(value)
     products = value.fit.network.products()
-    if products is not None and value.fit.likelihood == GAUSSIAN:
+    normal = value.fit.likelihood == GAUSSIAN and np.isinf(value.fit.degrees)
+    if products is not None and normal:
         cores, functions = products
         rest = {name: getattr(value.fit, name) for name in _COMMON}
         parts["fit"] = FittedProducts(cores if functions is None else (*cores, functions), **rest)

@@ -22,10 +22,12 @@ from tensorlace.kinds import Kind
 from tensorlace.laplace import posterior
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.likelihoods.gaussian import Gaussian
-from tensorlace.machines.fitted import Fitted
+from tensorlace.machines.distrusted import DistrustedRows
+from tensorlace.machines.fitted import Convergence, Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.machines.noises.registry import NOISES
+from tensorlace.machines.support import Support
 from tensorlace.model_file.records import FittedProducts, MachineRecord
 from tensorlace.model_file.type_check import conforms
 from tensorlace.networks.additive import Additive
@@ -62,7 +64,7 @@ CLASSES: dict[str, type] = {
         *(posterior.Root, posterior.LowRank, posterior.Blocks, posterior.Diagonal),
         *(CPD, Additive, Sum, TensorTrain, Gaussian),
         *(family.noise for family in NOISES.values()),
-        *(Check, Calibration),
+        *(Check, Calibration, Convergence, DistrustedRows, Support),
     )
 } | {
     "Background": ReferenceRows,
@@ -72,7 +74,13 @@ CLASSES: dict[str, type] = {
 }
 """Dataclasses by the name they have in files; see `known_classes` for those registered later."""
 
-LATER_PARAMS: dict[str, Any] = {"likelihood": "gaussian", "network": "cpd"}
+LATER_PARAMS: dict[str, Any] = {
+    "likelihood": "gaussian",
+    "network": "cpd",
+    "weights": "auto",
+    "extrapolation": "cautious",
+    "time_limit": None,
+}
 """Arguments that the first version of files did not have, and what they were then. At that value
 they are left out, so that earlier versions of tensorlace read the file."""
 
@@ -98,6 +106,7 @@ ATTRIBUTES: dict[str, Any] = {
     "_sharp": bool,
     "_background": ReferenceRows | None,
     "_relevance": Array | None,
+    "_distrusted": DistrustedRows | None,
 }
 """Values of a fitted model and their types."""
 
@@ -112,7 +121,7 @@ CHOSEN: dict[str, Any] = {
 INNER = "best_estimator_"
 """The estimator inside of a cross-validated one."""
 
-OPTIONAL = frozenset({"feature_names_in_"})
+OPTIONAL = frozenset({"feature_names_in_", "_distrusted"})
 """Values that some fitted models do not have."""
 
 
@@ -179,6 +188,11 @@ def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         n = len(rows.weight)
         yield "_background", rows.X.shape == (n, D) and rows.weight.shape == (n,)
     yield "_relevance", relevance is None or relevance.shape == (D,)
+    distrusted = state.get("_distrusted")
+    if distrusted is not None:
+        n = len(distrusted.row)
+        sizes = {a.shape for a in distrusted.table().values()}
+        yield "_distrusted", sizes == {(n,)} and n <= distrusted.n_rows
     found = state["calibration_"]
     if found is not None:
         k = found.z.size
@@ -205,12 +219,14 @@ def _machine_facts(machine: KernelMachine, n_columns: int) -> Iterator[tuple[str
     for d, column in enumerate(columns.columns):
         yield f"columns.columns.{d}", all(_warp_facts(column.warp))
     yield "target", machine.target.spread > 0.0
+    yield "support", machine.support is None or machine.support.valid
     network = fit.network
     yield "fit.cores", network.is_consistent() and network.sizes == columns.sizes
     yield "fit.cores", network.n_weights > 0
     shapes = [V.shape for V in network.cores]
     yield "fit.gamma", [g.shape for g in fit.gamma] == shapes
     yield "fit.beta", fit.beta > 0.0
+    yield "fit.degrees", fit.degrees > 2.0
     yield "fit.curvature", fit.curvature.fits(len(network.cores))
     n_weights = [fit.cores[d].size for d in fit.bayesian_cores]
     yield "fit.posterior", fit.posterior.is_consistent(n_weights)

@@ -34,6 +34,8 @@ def state_of(model: FittedModel) -> dict[str, Any]:
     state = {name: getattr(model.record, field) for name, field in _RECORD.items()}
     if model.feature_names is not None:
         state["feature_names_in_"] = np.array(model.feature_names, dtype=object)
+    if model.record.distrusted is not None:
+        state["_distrusted"] = model.record.distrusted
     return state | {
         "n_features_in_": model.n_columns,
         "kinds_": model.kinds,
@@ -58,6 +60,7 @@ def model_of(estimator: str, arguments: Mapping[str, Any], state: Mapping[str, A
             estimator=estimator,
             arguments=dict(arguments),
             **{field: state[name] for name, field in _RECORD.items()},
+            distrusted=state.get("_distrusted"),
         ),
         None if names is None else tuple(names),
         state["calibration_"],

@@ -107,11 +107,6 @@ class Additive(Network):
         (a,) = values
         return np.split(a, np.cumsum(self.sizes)[:-1], axis=1)
 
-    def slopes(self, phi: Phi) -> list[Array]:
-        """Its weights."""
-        n = phi[0].shape[1]
-        return [np.repeat(a.T, n, axis=1) for a in self.column_weights(self.cores)]
-
     def portable(self, g: Builder, phi: Sequence[Value], which: Sequence[int]) -> PortableNetwork:
         """The features of all columns are the Jacobian."""
         features = g.concat(phi)

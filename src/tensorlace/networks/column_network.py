@@ -79,10 +79,6 @@ class ColumnNetwork(Network):
         """As they are."""
         return list(values)
 
-    def slopes(self, phi: Phi) -> list[Array]:
-        """``V^(d)ᵀ Z^(d)``."""
-        return [V.T @ Z for V, Z in zip(self.cores, self.environments(phi), strict=True)]
-
     def core_sums(
         self, block: Block, d: int, around: Surroundings, others: Array | None = None
     ) -> tuple[Array, Array, Array]:

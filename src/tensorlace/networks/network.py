@@ -200,10 +200,6 @@ class Network(ABC):
     def column_weights(self, values: Cores) -> list[Array]:
         """Arrays in the shape of the cores regrouped by column: D arrays (K'_d, I_d)."""
 
-    @abstractmethod
-    def slopes(self, phi: Phi) -> list[Array]:
-        """D arrays (I_d, n), such that the response changes by ``slopeᵀ Δφ`` with one column."""
-
     def averaged(self, phi: list[Array], weight: Array, p: int, own: Array) -> Averaged | None:
         """Average over rows with column ``p`` moved, if it has a form that sees each row once.
 

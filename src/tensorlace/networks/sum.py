@@ -139,13 +139,6 @@ class Sum(Network):
         parts = [of(part) for part in self.parts]
         return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
-    def slopes(self, phi: Phi) -> list[Array]:
-        """Slopes add."""
-        first, *rest = (part.slopes(phi) for part in self.parts)
-        for more in rest:
-            first = [a + b for a, b in zip(first, more, strict=True)]
-        return first
-
     def averaged(self, phi: list[Array], weight: Array, p: int, own: Array) -> Averaged | None:
         """Averages add."""
         found = [part.averaged(phi, weight, p, own) for part in self.parts]

@@ -119,6 +119,13 @@ class Plot:
         self._body.append(f'<path class="{style}" d="{d}"/>')
         return self
 
+    def rug(self, x: Any, style: str = "rug") -> Self:
+        """Short lines along the lower edge: where rows are."""
+        bottom = self._height - _BOTTOM
+        d = "".join(f"M{p:.1f} {bottom}v-5" for p in np.unique(np.round(self._px(x), 1)))
+        self._body.append(f'<path class="{style}" d="{d}"/>')
+        return self
+
     def boxes(self, left: Any, right: Any, low: Any, high: Any, style: str = "bar") -> Self:
         """Rectangles."""
         parts = zip(self._px(left), self._px(right), self._py(low), self._py(high), strict=True)

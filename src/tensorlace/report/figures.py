@@ -8,6 +8,7 @@ from scipy.special import ndtri
 from scipy.stats import binom
 
 from tensorlace._types import Array
+from tensorlace.displays.effects import MOST_CATEGORIES, most_frequent
 from tensorlace.displays.spectrum import eigenvalues
 from tensorlace.explain.effects import Effects
 from tensorlace.kinds import Datetime
@@ -171,11 +172,10 @@ def relevance(names: Sequence[str], shares: Array, most: int = 20) -> str:
     return bars([names[d] for d in order], [float(shares[d]) for d in order], title)
 
 
-def effect(effects: Effects) -> str:
-    """Average prediction as one column varies, with its band."""
+def effect(effects: Effects, limits: tuple[float, float]) -> str:
+    """Average prediction as one column varies, with its band, and where rows are."""
     name, values = effects.column, effects.grid
     title = f"Average prediction as {name} varies, with a {effects.coverage:.0%} band"
-    both = _span(effects.lower, effects.upper)
     axes: dict[str, Any] = {
         "title": title,
         "xlabel": name,
@@ -183,27 +183,31 @@ def effect(effects: Effects) -> str:
         "height": 230,
     }
     if effects.discrete or len(effects) < 3:
-        k = np.arange(len(effects)) + 0.5
-        texts = [_text(v) for v in values]
+        shown = most_frequent(effects, MOST_CATEGORIES)
+        if len(shown) < len(effects):
+            axes["xlabel"] = f"{name} (the {len(shown)} most frequent of {len(effects)})"
+        k = np.arange(len(shown)) + 0.5
+        texts = [_text(v) for v in values[shown]]
         step = max(1, len(texts) // 6)
-        shown = [(p, _short(t)) for p, t in list(zip(k, texts, strict=True))[::step]]
-        plot = Plot((0, len(k)), both, xticks=shown, **axes)
+        ticks = [(p, _short(t)) for p, t in list(zip(k, texts, strict=True))[::step]]
+        plot = Plot((0, len(k)), limits, xticks=ticks, **axes)
         return (
-            plot.stems(k, effects.lower, effects.upper, "stems wide")
-            .points(k, effects.mean, "dots s0", 4)
+            plot.stems(k, effects.lower[shown], effects.upper[shown], "stems wide")
+            .points(k, effects.mean[shown], "dots s0", 4)
             .svg()
         )
-    xticks = None
-    x = (
-        np.asarray(values, dtype=float)
-        if not isinstance(effects.kind, Datetime)
-        else values.astype("M8[s]").astype(float)
+    dates = isinstance(effects.kind, Datetime)
+    x, rows = (
+        v.astype("M8[s]").astype(float) if dates else np.asarray(v, dtype=float)
+        for v in (values, effects.rows)
     )
-    if isinstance(effects.kind, Datetime):
+    xticks = None
+    if dates:
         some = [0, len(x) // 2, len(x) - 1]
         xticks = [(x[i], str(values[i].astype("M8[D]"))) for i in some]
-    plot = Plot((x[0], x[-1]), both, xticks=xticks, **axes)
-    return plot.area(x, effects.lower, effects.upper).line(x, effects.mean).svg()
+    plot = Plot((x[0], x[-1]), limits, xticks=xticks, **axes)
+    plot.area(x, effects.lower, effects.upper).line(x, effects.mean)
+    return plot.rug(rows[(rows >= x[0]) & (rows <= x[-1])]).svg()
 
 
 def _text(value: Any) -> str:

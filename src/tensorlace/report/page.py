@@ -14,6 +14,7 @@ import numpy as np
 from tensorlace._atomic import write_atomically
 from tensorlace._types import Array
 from tensorlace.compact.compaction import compact, deviation, n_bytes
+from tensorlace.displays.effects import axis_limits
 from tensorlace.errors import InputError
 from tensorlace.explain.effects import partial_effects
 from tensorlace.explain.relevance import relevance_of
@@ -129,6 +130,7 @@ def _context(rows: ReportedRows, target: str, notes: dict[str, Any]) -> dict[str
     model, record, relevance = rows.model, rows.model.record, relevance_of(rows.model)
     summary = overview(model)
     order = np.argsort(-relevance, kind="stable")
+    effects = [partial_effects(model, int(d)) for d in order[:_EFFECTS]]
     know, sentence = rows.trained_on()
     beyond = np.flatnonzero(rows.outside)
     picture, words = figures.spectrum(model)
@@ -148,7 +150,7 @@ def _context(rows: ReportedRows, target: str, notes: dict[str, Any]) -> dict[str
         "noise_kind": model.noise.kind.replace("_", " "),
         "trace": figures.trace(model.machines),
         "relevance": figures.relevance(rows.names, relevance),
-        "effects": [figures.effect(partial_effects(model, int(d))) for d in order[:_EFFECTS]],
+        "effects": [figures.effect(e, axis_limits(effects)) for e in effects],
         "n_beyond": len(beyond),
         "beyond": tables.row_table(rows, beyond[:_WORST], relevance),
         "spectrum": picture,

@@ -1,16 +1,20 @@
 """Widths of intervals: errors extrapolated to more rows, rows left out, and coverage."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from tensorlace._types import Array
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.noise import Noise, with_noise
-from tensorlace.metrics import calibration_error
 from tensorlace.predictive.distributions import Distribution, Normal
 from tensorlace.search.settings import WidthSettings
 from tensorlace.search.stacking import mean_and_error
 
-__all__ = ["coverage_scale", "learning_curve_factor", "leave_one_out"]
+__all__ = ["learning_curve_factor", "leave_one_out", "scale_and_tails"]
+
+_MIDDLE, _WIDE = 0.5, 0.95
+"""Coverages of the two intervals that scale and tails are read off."""
 
 
 def learning_curve_factor(
@@ -65,22 +69,64 @@ def leave_one_out(
     return ensemble.mixed(parts, X, threads)
 
 
-def coverage_scale(
-    dist: Distribution, y: Array, weight: Array | None, settings: WidthSettings
-) -> float:
-    """Scale of all standard deviations with which intervals cover as often as they should.
+def scale_and_tails(
+    z: Array, weight: Array | None, fall: float, settings: WidthSettings, *, tails: bool
+) -> tuple[float, float]:
+    """Scale of all standard deviations, and degrees of freedom of the whole error.
 
-    The log score, by which the noise was chosen, is ruled by few large errors, coverage by all. It
-    has a say where chance does not explain what is wrong, and if that costs the score little.
+    Two quantiles of what rows that nothing was chosen on say: 95 % intervals are as wide as split
+    conformal prediction makes them, so that they hold a new target with that probability on
+    average; 50 % intervals hold half of the rows, and shrink as errors are known to. Where the
+    ratio of the two is larger than that of a normal, errors are Student's t.
+
+    Parameters
+    ----------
+    z : (n,) array
+        Residuals of the rows on the scale of a standard normal, see `predictive.residuals`.
+    weight : (n,) array or None
+    fall : float
+        Factor by which errors shrink from the rows of a trial to all rows. The wide intervals do
+        without it: it is an extrapolation.
+    settings : WidthSettings
+    tails : bool
+        Whether the error may have heavier tails than the normal.
+
+    Returns
+    -------
+    scale, degrees : float
+
+    Examples
+    --------
+    >>> from scipy.special import ndtri
+    >>> z = ndtri((np.arange(999) + 0.5) / 999)
+    >>> scale, degrees = scale_and_tails(z, None, 1.0, WidthSettings(), tails=True)
+    >>> round(scale, 2), degrees
+    (1.0, inf)
     """
-    count = len(y) if weight is None else weight.sum()
-    chance = np.sqrt(1.0 / (6.0 * count))  # p (1 - p) is 1/6 on average over levels
-    if calibration_error(y, dist, sample_weight=weight) <= settings.standard_errors * chance:
-        return 1.0
-    scores, errors = [], []
-    for scale in settings.scales:  # one at a time: with heavy tails each is a large mixture
-        scaled = with_noise(dist, Noise(shrink=scale), np.zeros(len(y)))
-        scores.append(np.average(scaled.logpdf(y), weights=weight))
-        errors.append(calibration_error(y, scaled, sample_weight=weight))
-    allowed = np.asarray(scores) >= max(scores) - settings.coverage_price
-    return settings.scales[int(np.argmin(np.where(allowed, errors, np.inf)))]
+    order = np.argsort(np.abs(z), kind="stable")
+    size = np.abs(z)[order]
+    upto = np.cumsum(np.ones(len(z)) if weight is None else weight[order])
+    middle, wide = (
+        float(size[min(int(np.searchsorted(upto, rank)), len(z) - 1)])
+        for rank in (_MIDDLE * upto[-1], _WIDE * (upto[-1] + 1.0) * (1.0 - 1e-12))
+    )
+    least = np.finfo(float).tiny
+    wide = max(wide, least)
+    middle = max(middle * fall, least)
+    degrees = np.inf
+    if tails and wide * _half_widths(np.inf)[0] > middle * _half_widths(np.inf)[1]:
+        gaps = {
+            nu: abs(np.log(_half_widths(nu)[1] / _half_widths(nu)[0]) - np.log(wide / middle))
+            for nu in settings.tails
+        }
+        degrees = min(gaps, key=lambda nu: gaps[nu])
+    return wide / _half_widths(degrees)[1], degrees
+
+
+@lru_cache
+def _half_widths(degrees: float) -> tuple[float, float]:
+    """Half widths of 50 % and 95 % intervals of a standard error with such tails."""
+    noise = Noise(tails=degrees)
+    dist = with_noise(Normal(np.zeros(1), np.zeros(1), np.ones(1)), noise, np.zeros(1))
+    middle, wide = (float(dist.interval(level)[1][0]) for level in (_MIDDLE, _WIDE))
+    return middle, wide

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tensorlace._types import Array, Mask
 from tensorlace.fitting.config import Config
+from tensorlace.fitting.stop import PassEndedError
 from tensorlace.laplace.posterior import Root
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import GAUSSIAN, Noise
@@ -72,8 +73,10 @@ class Residuals:
         w = d.weights if d.weights.ndim == 2 else d.weights[:, None]
         log_w = np.log(np.maximum(w, 1e-300))
         parts = []
-        for share, std in zip(*noise.scale_mixture, strict=True):
-            v = d.epistemic_stds**2 + a2 * (std * std)
+        e2 = d.epistemic_stds**2
+        shares, stds = noise.scale_mixture
+        for share, std, widening in zip(shares, stds, noise.epistemic_factors, strict=True):
+            v = e2 * (widening * widening) + a2 * (std * std)
             parts.append(log_w + np.log(share) - 0.5 * (r2 / v + np.log(v)))
         exponents = np.concatenate(parts)
         largest = exponents.max(axis=0)
@@ -123,7 +126,10 @@ def fit_log_variance(
     settings: NoiseSettings,
     fits: FitSettings,
 ) -> LogVariance | None:
-    """Fit the logarithm of squared residuals; None if there are too few rows or only one fold."""
+    """Fit the logarithm of squared residuals.
+
+    None if there are too few rows, or only one fold, or not enough time.
+    """
     if len(residuals.y) < settings.varying_from or not folds.any():
         return None
     target, weight = residuals.log_squares(settings.softening), residuals.weight
@@ -141,10 +147,13 @@ def fit_log_variance(
         )
 
     held_out = np.zeros(len(residuals.y))
-    for fold in np.unique(folds):
-        held = folds == fold
-        held_out[held] = fitted(~held).mean(residuals.X[held])
-    machine = _without_posterior(fitted(np.ones(len(residuals.y), dtype=np.bool_)))
+    try:
+        for fold in np.unique(folds):
+            held = folds == fold
+            held_out[held] = fitted(~held).mean(residuals.X[held])
+        machine = _without_posterior(fitted(np.ones(len(residuals.y), dtype=np.bool_)))
+    except PassEndedError:
+        return None
     return LogVariance(machine, residuals.mean(machine.mean(residuals.X)), held_out)
 
 

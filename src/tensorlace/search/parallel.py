@@ -1,6 +1,7 @@
 """Jobs side by side: on threads, or in processes where threads would wait for each other."""
 
 import os
+import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -82,8 +83,9 @@ def _end_with(parent: int, look_every: float) -> None:
     """End this process soon after the one that it works for, which may be killed at any time.
 
     A process begins with this: one still waiting for its first job would outlive its parent by
-    minutes.
+    minutes. What an interrupt at the keyboard means is for the parent to say.
     """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == parent:

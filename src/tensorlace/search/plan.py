@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 
 from tensorlace.search.candidate import Candidate, Width
 from tensorlace.search.cost_model import affordable
@@ -19,6 +20,7 @@ def plan(
     *,
     fits: float = 1.0,
     polynomials: bool = False,
+    ceiling: float = inf,
 ) -> tuple[Candidate, ...]:
     """Candidates in order of promise, as many as the work allows by the cost model.
 
@@ -35,6 +37,8 @@ def plan(
         Fits per candidate.
     polynomials : bool
         Whether polynomials in all columns are among them.
+    ceiling : float
+        Seconds that only the first of all may exceed.
     """
     candidates = _ordered(settings)
     if polynomials:
@@ -45,6 +49,7 @@ def plan(
         fits=fits,
         at_least=settings.at_least,
         share=settings.largest_share,
+        ceiling=ceiling,
     )
     # few rows cannot tell many models apart
     most = min(max(n_rows / settings.rows_per_candidate, settings.fewest), settings.most)

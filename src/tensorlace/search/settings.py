@@ -4,13 +4,15 @@ The text of a constant ends with the section of ``docs/decisions.md`` that tells
 found, or that it was set by hand.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
 
+from tensorlace.fitting.tails import WILD
 from tensorlace.machines.noises.family import NoiseGrid
 from tensorlace.search.candidate import Candidate, Style
+from tensorlace.search.speed import ProbeSettings
 
 __all__ = [
     "BudgetSettings",
@@ -22,6 +24,7 @@ __all__ = [
     "NoiseSettings",
     "RowSettings",
     "SearchSettings",
+    "TailSettings",
     "WeightSettings",
     "WidthSettings",
     "WorkerSettings",
@@ -57,6 +60,35 @@ class CostSettings:
     most_weights: int = 13_000
     """Weights of the largest candidate: three matrices of P² take 4 GB. decisions.md#cost-model"""
 
+    column_work: float = 0.0
+    """Multiplications of a step for its columns, per N D. decisions.md#cost-model"""
+
+    fit_overhead: float = 0.0
+    """Seconds of a fit that are neither arithmetic nor steps. decisions.md#cost-model"""
+
+    read_work: float = 0.0
+    """Multiplications of reading rows and warping columns, per N D. decisions.md#cost-model"""
+
+    posterior_work: float = 0.0
+    """Multiplications of the posterior, per P² N, if P ≤ N. decisions.md#cost-model"""
+
+    low_rank_work: float = 0.0
+    """Multiplications of the posterior, per N² P, if there are more weights P than rows N.
+    decisions.md#cost-model"""
+
+    search_overhead: float = 0.0
+    """Seconds of a search that are not fits, on each of its threads. decisions.md#cost-model"""
+
+    contention: float = 1.0
+    """Factor on the overhead of a step where threads wait for each other at short calls.
+    decisions.md#cost-model"""
+
+    process_overhead: float = 0.0
+    """Processor seconds until another process is ready to fit. decisions.md#cost-model"""
+
+    speed: float = 1.0
+    """Speed of this machine, in units of that of the reference machine. decisions.md#cost-model"""
+
 
 @final
 @dataclass(frozen=True)
@@ -82,6 +114,48 @@ class BudgetSettings:
     grace: float = 60.0
     """Seconds beyond `overshoot` budgets after which a clock ends the search.
     decisions.md#budget"""
+
+    dear_share: float = 0.3
+    """Share of a budget that was given which one candidate may take, even one of the first.
+    decisions.md#budget"""
+
+    noise_share: float = 0.25
+    """Share of a budget that was given which a noise that varies may take. decisions.md#budget"""
+
+    dear_final_share: float = 0.6
+    """Share of a budget that was given which the final fit of one member may take.
+    decisions.md#budget"""
+
+    tolerance: float = 1.5
+    """Multiple of a budget that was given which the least plan may take without a warning.
+    decisions.md#budget"""
+
+    unnoticed: float = 1.0
+    """Seconds that the least plan may always take without a warning. decisions.md#budget"""
+
+    fewest_final_steps: int = 4
+    """Steps of the only final fit where a budget that was given pays for no more.
+    decisions.md#budget"""
+
+    planned_share: float = 0.65
+    """Share of a time limit that plans are made for. decisions.md#budget"""
+
+    trials_until: float = 0.65
+    """Share of a time limit after which no candidate is tried any more. decisions.md#budget"""
+
+    noise_until: float = 0.75
+    """Share of a time limit after which no noise that varies is fitted. decisions.md#budget"""
+
+    finals_until: float = 0.9
+    """Share of a time limit after which no final fit goes on. decisions.md#budget"""
+
+    wrap_up: float = 5.0
+    """Seconds after an interrupt in which members are fitted if there are none yet.
+    decisions.md#budget"""
+
+    settled_share: float = 0.5
+    """Share of its steps that a final fit from nothing must have made to count, if the clock ended
+    it. decisions.md#budget"""
 
 
 @final
@@ -330,6 +404,10 @@ class ManyRowsSettings:
     n_members: int = 8
     """Most members of the mixture. decisions.md#mixing-many-different-models"""
 
+    line_share: float = 0.02
+    """Weight of the straight line in a mixture of many rows: where the others are unsure, weights
+    that follow widths row by row leave the row to it. decisions.md#beyond-the-rows"""
+
 
 @final
 @dataclass(frozen=True)
@@ -423,17 +501,12 @@ class NoiseSettings:
 class WidthSettings:
     """Scale of the predictive standard deviations."""
 
-    scales: tuple[float, ...] = tuple(0.05 * k for k in range(10, 31))
-    """Factors on all standard deviations that are tried for coverage.
-    decisions.md#widths-on-many-rows"""
-
-    coverage_price: float = 0.005
-    """Nats per row of the log score that right coverage may cost.
-    decisions.md#widths-on-many-rows"""
+    tails: tuple[float, ...] = (2.5, 3.0, 4.0, 6.0, 10.0, 20.0, np.inf)
+    """Degrees of freedom that are tried for the whole error. decisions.md#widths-of-intervals"""
 
     standard_errors: float = 2.0
-    """Standard errors that a miscoverage, or a fall of errors with more rows, must exceed.
-    decisions.md#widths-on-many-rows"""
+    """Standard errors that a fall of errors with more rows must exceed.
+    decisions.md#errors-still-fall"""
 
     least_extrapolated: float = 0.8
     """Smallest share of the rows from which errors are extrapolated to all rows.
@@ -450,6 +523,28 @@ class WidthSettings:
 
 @final
 @dataclass(frozen=True)
+class TailSettings:
+    """Whether members are fitted with tails."""
+
+    probes: int = 3
+    """First candidates after which unseen rows say whether tails may matter: constant, line and a
+    small model. decisions.md#a-fit-with-tails"""
+
+    wild: float = WILD
+    """Standard deviations of the core that some unseen row must be away.
+    decisions.md#a-fit-with-tails"""
+
+    standard_errors: float = 2.0
+    """Standard errors by which a candidate with tails must be better than without.
+    decisions.md#a-fit-with-tails"""
+
+    degrees: tuple[float, ...] = (2.5, 4.0)
+    """Degrees of freedom that are tried inside the cross-validation of weights where members have
+    tails: a wild row would rule it under lighter ones. decisions.md#a-fit-with-tails"""
+
+
+@final
+@dataclass(frozen=True)
 class WorkerSettings:
     """Processes that fit candidates."""
 
@@ -462,6 +557,9 @@ class WorkerSettings:
 class SearchSettings:
     """All constants of a search, by duty.
 
+    ``cost`` is the unit of the default budget, the same on any machine; ``measured`` are seconds,
+    for a budget that was given. decisions.md#cost-model
+
     Examples
     --------
     >>> from dataclasses import replace
@@ -473,6 +571,22 @@ class SearchSettings:
     """
 
     cost: CostSettings = CostSettings()
+    measured: CostSettings = CostSettings(
+        rate=3e10,
+        step_overhead=0.00033,
+        gram_work=0.36,
+        factorisation_work=1.7,
+        row_work=135.0,
+        column_work=150.0,
+        fit_overhead=0.0015,
+        read_work=4300.0,
+        posterior_work=1.3,
+        low_rank_work=10.0,
+        search_overhead=0.25,
+        contention=1.5,
+        process_overhead=1.5,
+    )
+    probe: ProbeSettings = field(default_factory=ProbeSettings)
     budget: BudgetSettings = BudgetSettings()
     rows: RowSettings = RowSettings()
     fits: FitSettings = FitSettings()
@@ -482,4 +596,5 @@ class SearchSettings:
     weights: WeightSettings = WeightSettings()
     noise: NoiseSettings = NoiseSettings()
     widths: WidthSettings = WidthSettings()
+    tails: TailSettings = TailSettings()
     workers: WorkerSettings = WorkerSettings()

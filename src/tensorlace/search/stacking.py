@@ -7,6 +7,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from tensorlace._types import Array
+from tensorlace.likelihoods import student
 from tensorlace.machines.ensemble import SHARPNESS, blend
 from tensorlace.predictive.distributions import Distribution, Mixture
 
@@ -21,11 +22,14 @@ class Unseen:
     Attributes
     ----------
     means, epistemic, aleatoric : (K, n) arrays
+    degrees : (K,) array or None
+        Of Student's t, by which models that were fitted with tails are judged; None: none was.
     """
 
     means: Array
     epistemic: Array
     aleatoric: Array
+    degrees: Array | None = None
 
     @classmethod
     def of(cls, dists: Sequence[Distribution]) -> Self:
@@ -41,11 +45,18 @@ class Unseen:
     def log_density(self, y: Array) -> Array:
         """Of the targets ``y`` (n,): (K, n)."""
         z = (y - self.means) / np.hypot(self.epistemic, self.aleatoric)
+        if self.degrees is not None:
+            pairs = zip(z, self.degrees, strict=True)
+            return (
+                np.stack([student.log_density(row * row, nu) for row, nu in pairs]) - self.log_std
+            )
         return np.asarray(-0.5 * z * z - self.log_std - 0.5 * np.log(2.0 * np.pi))
 
     def __getitem__(self, part: Any) -> "Unseen":
         """Some of the models, or of the rows."""
-        return Unseen(self.means[part], self.epistemic[part], self.aleatoric[part])
+        models = part[0] if isinstance(part, tuple) else part
+        degrees = None if self.degrees is None else self.degrees[models]
+        return Unseen(self.means[part], self.epistemic[part], self.aleatoric[part], degrees)
 
     def mixture(self, weights: Array) -> Mixture:
         """Their blend with overall weights (K,)."""

@@ -7,11 +7,12 @@ from time import monotonic
 from typing import Any, Self, final
 
 from tensorlace.fitting.config import Config
+from tensorlace.fitting.stop import NEVER, Stop
 from tensorlace.machines.noises.registry import NOISES
 from tensorlace.rows.memory import MEMORY_BUDGET
 from tensorlace.search.candidate import Candidate, Width
 from tensorlace.search.cost_model import cost, default_budget
-from tensorlace.search.settings import CostSettings, SearchSettings
+from tensorlace.search.settings import BudgetSettings, CostSettings, SearchSettings
 
 __all__ = ["Budget", "Progress", "Task"]
 
@@ -42,6 +43,8 @@ class Task:
     report : callable or None
         Told the text of each fit that is done.
     settings : SearchSettings
+    stop : Stop
+        When the search has to end with the best it has.
     """
 
     config: Config
@@ -54,6 +57,7 @@ class Task:
     memory_budget: int = MEMORY_BUDGET
     report: Callable[[str], None] | None = None
     settings: SearchSettings = SearchSettings()
+    stop: Stop = NEVER
 
     def distinct(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Candidates with what the user has fixed, each once."""
@@ -72,19 +76,57 @@ class Budget:
         Seconds of one thread that the cost model may spend in all.
     deadline : float
         Reading of `time.monotonic` from which no further fit begins.
+    given : bool
+        Whether somebody has given the seconds, or a limit of less: then they are this machine's,
+        and all that a search does has to be paid.
+    trials, noise, finals : Stop
+        When trials, the noise and final fits have to end.
+    varying_noise : bool
+        Whether it pays for a noise that varies.
+    beside : float
+        Seconds of one thread for all that is neither a trial nor a final fit.
     """
 
     seconds: float
     work: float
     deadline: float
+    given: bool = False
+    trials: Stop = NEVER
+    noise: Stop = NEVER
+    finals: Stop = NEVER
+    varying_noise: bool = True
+    beside: float = 0.0
 
     @classmethod
     def of(cls, task: Task, n_rows: int) -> Self:
         """Budget of a search that begins now, for a table of so many rows."""
-        settings = task.settings.budget
+        settings, now = task.settings.budget, monotonic()
         seconds = task.budget or default_budget(n_rows, settings, task.settings.rows)
+        limit = max(task.stop.deadline - now, 0.0)
+        given = task.budget is not None or settings.planned_share * limit < seconds
+        seconds = min(seconds, settings.planned_share * limit)
         patience = settings.overshoot * seconds + settings.grace
-        return cls(seconds, seconds * task.threads, monotonic() + patience)
+        return cls(
+            *(seconds, seconds * task.threads, now + patience, given),
+            trials=task.stop.by(now + settings.trials_until * limit),
+            noise=task.stop.by(now + settings.noise_until * limit),
+            finals=task.stop.by(now + settings.finals_until * limit),
+        )
+
+    def less(self, seconds: float, noise: float, settings: BudgetSettings) -> Self:
+        """What is left for trials and final fits of a budget that was given.
+
+        Parameters
+        ----------
+        seconds : float
+            One thread's, for what is done in any case.
+        noise : float
+            And for a noise that varies, which can be done without.
+        settings : BudgetSettings
+        """
+        varying = noise <= settings.noise_share * self.work
+        left = self.work - seconds - (noise if varying else 0.0)
+        return replace(self, work=max(left, 0.0), varying_noise=varying, beside=self.work - left)
 
     @property
     def expired(self) -> bool:
@@ -103,18 +145,23 @@ class Progress:
     work : float
         Seconds of one thread that the cost model may spend in all.
     settings : CostSettings
+
+    Attributes
+    ----------
+    spent : float
+        Seconds of one thread that the fits so far have taken by the cost model.
     """
 
     def __init__(
         self, report: Callable[[str], None] | None, work: float, settings: CostSettings
     ) -> None:
         self._report, self._work, self._settings = report, work, settings
-        self._number, self._spent = count(1), 0.0
+        self._number, self.spent = count(1), 0.0
 
     def fitted(self, candidate: Candidate, width: Width, n_rows: int) -> None:
         """Report a fit to ``n_rows`` rows."""
+        self.spent += cost(candidate, width, n_rows, self._settings)
         if self._report is None:
             return
-        self._spent += cost(candidate, width, n_rows, self._settings)
-        share = min(self._spent / self._work, 1.0)
+        share = min(self.spent / self._work, 1.0) if self._work else 1.0
         self._report(f"fit {next(self._number)}, {share:.0%} of the budget: {candidate}")

@@ -1,5 +1,6 @@
 """Trials in rounds: seeds, what has been tried already, and the table of results."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, final
@@ -65,6 +66,11 @@ class TrialRunner:
         self.tried = [longer.get(id(t), t) for t in self.tried]
         return kept
 
+    @property
+    def spent(self) -> float:
+        """Seconds of one thread that all trials have taken by the cost model."""
+        return self._progress.spent
+
     def results(self, weights: dict[int, float]) -> list[dict[str, Any]]:
         """One line per trial, by weight in the mixture and then by score.
 
@@ -77,6 +83,11 @@ class TrialRunner:
                 "log_evidence": t.log_evidence,
                 "held_out_log_score": t.score,
                 "seconds": t.seconds,
+                "gradient": t.gradient,
+                "decrement": math.nan if t.convergence is None else t.convergence.decrement,
+                "precision_change": (
+                    math.nan if t.convergence is None else t.convergence.precision_change
+                ),
                 "weight": weights.get(id(t), 0.0),
             }
             for t in ranked

@@ -1,5 +1,6 @@
 """Candidates fitted to some rows and judged on others."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -10,7 +11,10 @@ import numpy as np
 
 from tensorlace._types import Array, Mask
 from tensorlace.fitting.config import Config
-from tensorlace.machines.fitted import Fitted
+from tensorlace.fitting.stop import PassEndedError
+from tensorlace.likelihoods import student
+from tensorlace.machines.fitted import Convergence, Fitted, worst
+from tensorlace.machines.machine import KernelMachine
 from tensorlace.predictive.distributions import Normal
 from tensorlace.rows.memory import MEMORY_BUDGET
 from tensorlace.search.candidate import Candidate, Width
@@ -41,10 +45,16 @@ class Trial:
     log_evidence : float
         Of the rows it was fitted to, on average over the parts.
     seconds : float
-    fits : tuple of Fitted
+    machines : tuple of KernelMachine
         One per part; none if other processes fitted them.
     prolongations : int
         How often it paid to go on where the fits had ended.
+    gradient : float
+        Largest relative gradient that a fit ended with.
+    convergence : Convergence or None
+        Worst of the fits in each respect.
+    degrees : float
+        Of Student's t that its fits have on average, by which it is judged; infinite without tails.
     """
 
     candidate: Candidate
@@ -55,8 +65,16 @@ class Trial:
     score: float
     log_evidence: float
     seconds: float
-    fits: tuple[Fitted, ...]
+    machines: tuple[KernelMachine, ...]
     prolongations: int = 0
+    gradient: float = math.nan
+    convergence: Convergence | None = None
+    degrees: float = np.inf
+
+    @property
+    def fits(self) -> tuple[Fitted, ...]:
+        """One per part; none if other processes fitted them."""
+        return tuple(machine.fit for machine in self.machines)
 
 
 class Attempt(NamedTuple):
@@ -64,18 +82,26 @@ class Attempt(NamedTuple):
 
     Attributes
     ----------
-    fit : Fitted or None
+    machine : KernelMachine or None
         None if it stays in another process.
     log_evidence : float
     said : (3, n) array
         Mean, epistemic and aleatoric standard deviation of the rows held out.
     seconds : float
+    gradient : float
+        Relative gradient that the fit ended with.
+    convergence : Convergence or None
+    degrees : float
+        Of the fit.
     """
 
-    fit: Fitted | None
+    machine: KernelMachine | None
     log_evidence: float
     said: Array
     seconds: float
+    gradient: float
+    convergence: Convergence | None
+    degrees: float
 
 
 @final
@@ -95,6 +121,8 @@ class Trials:
         Each row of `held` is in one of them.
     settings : SearchSettings
     memory_budget : int
+    judging : array or None
+        Weights of the rows held out, where they are not those of the sample.
     """
 
     config: Config
@@ -104,6 +132,7 @@ class Trials:
     parts: Sequence[tuple[Mask, Mask]]
     settings: SearchSettings = SearchSettings()
     memory_budget: int = MEMORY_BUDGET
+    judging: Array | None = None
 
     @cached_property
     def width(self) -> Width:
@@ -118,8 +147,9 @@ class Trials:
     @property
     def targets(self) -> tuple[Array, Array | None]:
         """Targets and weights of the rows held out."""
-        weight = self.sample.weight
-        return self.sample.y[self.held], None if weight is None else weight[self.held]
+        weight, held = self.sample.weight, self.held
+        of_held = None if weight is None else weight[held]
+        return self.sample.y[held], of_held if self.judging is None else self.judging
 
     @property
     def n_held(self) -> float:
@@ -175,21 +205,31 @@ class Trials:
         for (_, held), attempted in zip(self.parts, attempts, strict=True):
             said[:, held] = attempted.said
         mean, e, a = said[:, self.held]
+        degrees = float(np.exp(np.mean(np.log([x.degrees for x in attempts]))))
+        density = Normal(mean, e, a).logpdf(y)
+        if np.isfinite(degrees):
+            z, std = (y - mean) / np.hypot(e, a), np.hypot(e, a)
+            density = student.log_density(z * z, degrees) - np.log(std)
         return Trial(
             candidate,
             seed,
             *(mean, e, a),
-            score=float(np.average(Normal(mean, e, a).logpdf(y), weights=weight)),
+            score=float(np.average(density, weights=weight)),
             log_evidence=float(np.mean([x.log_evidence for x in attempts])),
             seconds=sum(x.seconds for x in attempts),
-            fits=tuple(x.fit for x in attempts if x.fit is not None),
+            machines=tuple(x.machine for x in attempts if x.machine is not None),
+            gradient=max(x.gradient for x in attempts),
+            convergence=worst([x.convergence for x in attempts if x.convergence is not None]),
+            degrees=degrees,
         )
 
     @staticmethod
     def unseen(trials: Sequence[Trial]) -> Unseen:
         """What all of them say of the rows held out."""
         parts = ("means", "epistemic", "aleatoric")
-        return Unseen(*(np.stack([getattr(t, part) for t in trials]) for part in parts))
+        degrees = np.array([t.degrees for t in trials])
+        means, e, a = (np.stack([getattr(t, part) for t in trials]) for part in parts)
+        return Unseen(means, e, a, None if np.all(np.isinf(degrees)) else degrees)
 
 
 def _attempt(
@@ -203,20 +243,28 @@ def _attempt(
     keep: bool,
 ) -> Attempt | None:
     """Fit a candidate to one part; None if the deadline has passed."""
-    if monotonic() > deadline:
+    stop = trials.config.stop
+    if monotonic() > deadline or stop.due:
         return None
     start, (train, held) = perf_counter(), trials.parts[part]
     source, settings = trials.source(train), trials.settings
-    machine = fit_candidate(
-        *(trials.config, candidate, source, settings.fits),
-        seed=seed,
-        max_steps=settings.cost.steps,
-        rough=source.n_rows >= settings.fits.rough_from,
-        begin=begin,
-        bends=begin is not None,
-        memory_budget=trials.memory_budget,
-    )
+    try:
+        machine = fit_candidate(
+            *(trials.config, candidate, source, settings.fits),
+            seed=seed,
+            max_steps=settings.cost.steps,
+            rough=source.n_rows >= settings.fits.rough_from,
+            begin=begin,
+            bends=begin is not None,
+            memory_budget=trials.memory_budget,
+        )
+    except PassEndedError:
+        return None
     d = machine.linearized(trials.sample.X[held])
     said = np.stack([d.means[0], d.epistemic_stds[0], d.aleatoric_stds[0]])
     fit = machine.fit
-    return Attempt(fit if keep else None, fit.log_evidence, said, perf_counter() - start)
+    seconds = perf_counter() - start
+    return Attempt(
+        *(machine if keep else None, fit.log_evidence, said, seconds),
+        *(fit.gradient, fit.convergence, fit.degrees),
+    )

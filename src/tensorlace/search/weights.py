@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tensorlace._types import Array
+from tensorlace._types import Array, Mask
 from tensorlace.machines.ensemble import blend
-from tensorlace.search.cost_model import cost
+from tensorlace.search.cost_model import affordable_steps, cost
 from tensorlace.search.noise_selection import Residuals, cross_scores
 from tensorlace.search.settings import SearchSettings
 from tensorlace.search.stacking import Unseen, greedy, mean_and_error, score_weights
@@ -49,8 +49,10 @@ def affordable_members(
     work: float,
     n_rows: int,
     settings: SearchSettings,
-) -> Indices:
-    """Positions in ``tried`` of those that the work pays for, best first; at least one.
+    *,
+    fewest: int | None = None,
+) -> tuple[Indices, list[int]]:
+    """Those that the work pays for, best first; at least one.
 
     Parameters
     ----------
@@ -63,16 +65,38 @@ def affordable_members(
     n_rows : int
         Rows of the final fits.
     settings : SearchSettings
+    fewest : int, optional
+        Solver steps that the best may be cut down to where the work pays for no more; if it does
+        not pay for these, the cheapest has them. None leaves the best its steps at any cost.
+
+    Returns
+    -------
+    positions : int array
+        In ``tried``.
+    steps : list of K int
+        Those of the final fits.
     """
     y, weight = trials.targets
+    steps = list(steps)
     score = np.average(Trials.unseen(tried).log_density(y), axis=1, weights=weight)
     kept: list[int] = []
+    size = trials.width, n_rows, settings.cost
     for k in np.argsort(-score, kind="stable"):
-        seconds = cost(tried[k].candidate, trials.width, n_rows, settings.cost, steps[k])
+        seconds = cost(tried[k].candidate, *size, steps[k])
+        if fewest is not None and not kept and seconds > work:
+            most = affordable_steps(tried[k].candidate, *size, work)
+            if most < fewest:
+                continue
+            steps[k] = most
+            seconds = work
         if not kept or seconds <= work:
             kept.append(int(k))
             work -= seconds
-    return np.array(kept)
+    if not kept:
+        assert fewest is not None
+        kept = [min(range(len(tried)), key=lambda k: cost(tried[k].candidate, *size, fewest))]
+        steps[kept[0]] = fewest
+    return np.array(kept), steps
 
 
 def chosen_trust(
@@ -149,6 +173,7 @@ def mixture_weights(
     trust: float,
     n_members: int,
     settings: SearchSettings,
+    rows: Mask | None = None,
 ) -> Array:
     """Overall weights (K,): partly by picks for the mixture's sake, else by their own scores.
 
@@ -163,9 +188,14 @@ def mixture_weights(
     n_members : int
         Most weights that are not zero.
     settings : SearchSettings
+    rows : (n,) mask, optional
+        Rows held out that may have a say; all by default.
     """
     y, weight = trials.targets
     count, unseen = trials.n_held, Trials.unseen(tried)
+    if rows is not None:
+        y, weight, unseen = y[rows], None if weight is None else weight[rows], unseen[:, rows]
+        count = float(len(y) if weight is None else weight.sum())
     picked, equal = _two_ways(
         unseen[allowed], y, weight, n_picks(n_members, len(allowed), settings), settings
     )

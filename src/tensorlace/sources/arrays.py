@@ -1,7 +1,7 @@
 """Rows in memory."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 from tensorlace.errors import SourceError
 from tensorlace.sources.raw_rows import RawRows, as_rows, column_names
@@ -35,7 +35,7 @@ class ArraySource(RowSource):
            [5., 6.]])
     """
 
-    in_memory: ClassVar[bool] = True
+    in_memory = True
 
     def __init__(
         self,

@@ -36,6 +36,14 @@ class ReferenceRows:
         weight = self.weight[:size]
         return ReferenceRows(self.X[:size], weight / weight.sum())
 
+    def spread(self, size: int) -> "ReferenceRows":
+        """At most ``size`` rows, evenly spread."""
+        n = len(self.X)
+        if n <= size:
+            return self
+        some = np.linspace(0, n - 1, size).astype(np.intp)
+        return ReferenceRows(self.X[some], self.weight[some] / self.weight[some].sum())
+
 
 def gather_reference_rows(table: Table, size: int = REFERENCE_ROWS) -> ReferenceRows:
     """At most ``size`` rows: all, or those whose numbers have the smallest hashes.

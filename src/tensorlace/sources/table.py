@@ -8,7 +8,7 @@ bits from memory, from disk and from a cluster, by any number of threads.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar, final
+from typing import TypeVar, final
 
 from tensorlace._types import Array
 
@@ -69,7 +69,7 @@ class Table(ABC):
     weight: str | None = None
     n_rows: int
     missing: bool = False
-    in_memory: ClassVar[bool] = False
+    in_memory: bool = False
 
     @abstractmethod
     def reduce(

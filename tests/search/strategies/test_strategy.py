@@ -35,7 +35,7 @@ def trial(y, std, candidate=CANDIDATES.parabolas):
 def test_of_few_rows_the_variance_is_not_known():
     for n, degrees in ((3, 2.5), (12, 11.0), (39, 38.0)):
         s = strategy(n)
-        noise, results, dist = s.noise([trial(s.trials.sample.y, 1.0)], np.ones(1))
+        noise, results, dist, _ = s.noise([trial(s.trials.sample.y, 1.0)], np.ones(1))
         assert (noise.kind, noise.degrees, results) == ("student", degrees, [])
         assert dist.std == pytest.approx(np.ones(n))
     s = strategy(12, noise=("gaussian",))
@@ -47,7 +47,7 @@ def test_the_noise_of_a_plain_model_is_its_own_unless_another_is_clearly_better(
     y = s.trials.sample.y
     for std, factor in ((1.02 * y.std(), 1.0), (3.0 * y.std(), 0.3)):
         plain = trial(y, std, CANDIDATES.constant)
-        noise, results, dist = s.noise([plain], np.ones(1))
+        noise, results, dist, _ = s.noise([plain], np.ones(1))
         assert noise.variance_factor == pytest.approx(factor**2, abs=0.05)
         assert len(results) == 2
         assert dist.std == pytest.approx(np.full(200, std * noise.variance_factor**0.5))

@@ -30,6 +30,9 @@ def compare(
     time_budget: Annotated[
         float | None, typer.Option(min=0.01, help="Of each fit of ours.")
     ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.01, help="Seconds after which each fit of ours ends.")
+    ] = None,
     drop: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
     gp_rows: Annotated[int, typer.Option(min=10, help="Most rows of the exact GP.")] = 1000,
     rank: Annotated[str, typer.Option(help="Of tensorlace: a number, or auto.")] = "auto",
@@ -60,6 +63,7 @@ def compare(
         order = np.random.default_rng([seed, split]).permutation(len(y))
         test, rest = order[:size], order[size:]
         how: dict[str, Any] = {"rank": parse_rank(rank), "time_budget": time_budget}
+        how["time_limit"] = time_limit
         which = f"split {split + 1} of {splits}: "
         start = perf_counter()
         dist = train(X.iloc[rest], y[rest], seed=seed, title=which, **how).predict_dist(

@@ -9,6 +9,7 @@ import typer
 
 from tensorlace.cli.cells import check_numbers, odd_one
 from tensorlace.cli.files import find_column, numbered, take_target
+from tensorlace.cli.interrupts import keeps_best
 from tensorlace.cli.kinds import parse_kinds
 from tensorlace.cli.options import Data, Json, Seed
 from tensorlace.cli.output import bar, count, note, number, print_json, say, table
@@ -17,6 +18,7 @@ from tensorlace.errors import InputError
 from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.model_file.files import save
 from tensorlace.sources.files import read_frame
+from tensorlace.sources.weighting import MEANINGS
 
 __all__ = ["fit", "look_at", "parse_rank", "train"]
 
@@ -30,6 +32,10 @@ def fit(
     time_budget: Annotated[
         float | None, typer.Option(min=0.01, help="Seconds to aim at; default: by size.")
     ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0.01, help="Seconds after which the fit ends with the best it has."),
+    ] = None,
     columns: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,6 +45,13 @@ def fit(
     ] = None,
     drop: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
     weight: Annotated[str | None, typer.Option(help="Column with weights of rows.")] = None,
+    weights: Annotated[
+        str,
+        typer.Option(
+            metavar="MEANING",
+            help="What weights of rows are: repetitions, relative, or auto, which decides by them.",
+        ),
+    ] = "auto",
     test_share: Annotated[
         float,
         typer.Option(min=0.0, max=0.9, help="Part of the rows to keep for a test; 0 fits to all."),
@@ -58,6 +71,9 @@ def fit(
 ) -> None:
     """Fit a model to a table and write it to one file.
 
+    Ctrl-C ends a fit with the best that it has so far, which is tested and written as usual; the
+    exit code is 130 then. Where there is nothing yet, and the second time, it ends at once.
+
     Examples
     --------
     tensorlace fit houses.csv --target price -o houses.tlace
@@ -66,10 +82,13 @@ def fit(
     """
     kinds, kept = parse_kinds(columns or []), _notes(notes or [])
     frame, y, without = take_target(read_frame(data, text=_text_columns(kinds)), target)
-    weights = None
+    if weights not in MEANINGS:
+        known = ", ".join(sorted(MEANINGS))
+        raise typer.BadParameter(f"{weights!r} is not one of {known}", param_hint="--weights")
+    of_rows = None
     if weight is not None:
         name = find_column(frame, weight, "weight")
-        weights = _weights(frame[name], name)
+        of_rows = _weights(frame[name], name)
     leave = {target, weight, *(find_column(frame, name, "--drop") for name in drop or [])}
     X = frame[[name for name in frame.columns if name not in leave]]
     for name in kinds:
@@ -86,13 +105,16 @@ def fit(
         "rank": parse_rank(rank),
         "additive": True if rank == "0" else "auto",
         "time_budget": time_budget,
+        "time_limit": time_limit,
         "columns": kinds or None,
+        "weights": weights,
     }
-    model = train(X[~test], y[~test], _part(weights, ~test), seed=seed, **params)
+    with keeps_best() as interrupts:
+        model = train(X[~test], y[~test], _part(of_rows, ~test), seed=seed, **params)
     seconds = perf_counter() - start
     scores = None
     if test.any():
-        scores = score(y[test], model.predict_dist(X[test]), weight=_part(weights, test))
+        scores = score(y[test], model.predict_dist(X[test]), weight=_part(of_rows, test))
         kept |= {f"test_{key}": scores[key] for key in ("rows", "rmse", "coverage")}
     path = output or Path(data.stem if str(data) != "-" else "model").with_suffix(".tlace")
     about = {"target": target, "data": data.name, "seconds": round(seconds, 1), **kept}
@@ -113,6 +135,8 @@ def fit(
                 "test": scores,
             }
         )
+        if interrupts.came:
+            raise typer.Exit(130)
         return
     if without:
         note(f"left out {count(without, 'row')} without a target")
@@ -128,6 +152,8 @@ def fit(
         )
         say(["", *verdict(scores)])
     say(["", f"Model: {path} ({number(path.stat().st_size / 1024)} KiB)"])
+    if interrupts.came:
+        raise typer.Exit(130)
 
 
 def train(

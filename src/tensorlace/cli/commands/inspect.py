@@ -71,10 +71,12 @@ def inspect(model: Model, json: Json = False) -> None:
         (
             *(str(k + 1), f"{m['weight']:.3f}", str(m["rank"]), str(m["weights"]), m["posterior"]),
             *("yes" if m[key] else "no" for key in ("additive", "rotated")),
+            "" if m["decrement"] is None else f"{m['decrement']:.2g}",
         )
         for k, m in enumerate(members)
     )
-    table(("member", "share", "rank", "weights", "posterior", "additive", "rotated"), cells)
+    head = ("member", "share", "rank", "weights", "posterior", "additive", "rotated", "decrement")
+    table(head, cells)
 
 
 def _seen(about: dict[str, Any]) -> Iterator[str]:
@@ -98,7 +100,7 @@ def _levels(code: Any) -> int | None:
 
 def _members(ensemble: Ensemble) -> Iterator[dict[str, Any]]:
     for machine, share in zip(ensemble.machines, ensemble.weights, strict=True):
-        network = machine.fit.network
+        network, ended = machine.fit.network, machine.fit.convergence
         yield {
             "weight": float(share),
             "rank": network.rank,
@@ -107,4 +109,8 @@ def _members(ensemble: Ensemble) -> Iterator[dict[str, Any]]:
             "posterior": type(machine.fit.posterior).__name__,
             "additive": network.additive,
             "rotated": machine.columns.rotation is not None,
+            "steps": machine.fit.n_steps,
+            "gradient": machine.fit.gradient,
+            "decrement": None if ended is None else ended.decrement,
+            "precision_change": None if ended is None else ended.precision_change,
         }

@@ -43,11 +43,17 @@ class NoiseFamily(ABC):
     varies : bool
         Whether a network for the logarithm of the variance is fitted for it. Such a noise has to
         be clearly better than a constant one.
+    heavy_tailed : bool
+        Whether tails are heavier than those of the normal.
+    whole_tails : bool
+        Whether its members can be given tails of the whole error, by `NoiseModel.with_tails`.
     """
 
     name: str
     noise: type[NoiseModel]
     varies: bool
+    heavy_tailed: bool = False
+    whole_tails: bool = False
 
     @abstractmethod
     def candidates(

@@ -27,12 +27,15 @@ class NormalStudent(NoiseFamily):
         Student's t rather than the normal.
     varies : bool
         With x, rather than constant.
+    whole_tails : bool
+        The whole error can be Student's t, too.
     """
 
     name: str
-    heavy_tailed: bool
-    varies: bool
+    heavy_tailed: bool = False
+    varies: bool = False
     noise: type[NoiseModel] = Noise
+    whole_tails: bool = True
 
     def candidates(
         self, grid: NoiseGrid, machines: tuple[KernelMachine, ...], level: float

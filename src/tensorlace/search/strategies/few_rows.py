@@ -1,16 +1,15 @@
 """A search on few rows: every row is held out once, and many small models are mixed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import final
 
 import numpy as np
 
-from tensorlace._types import Array
+from tensorlace._types import Array, Mask
 from tensorlace.fitting.outcome import Found
-from tensorlace.machines.noise import Noise, with_noise
-from tensorlace.search.candidate import Candidate
 from tensorlace.search.cost_model import affordable
-from tensorlace.search.interval_width import coverage_scale, learning_curve_factor
+from tensorlace.search.interval_width import learning_curve_factor
 from tensorlace.search.plan import enlarged, plan
 from tensorlace.search.strategies.members import Member
 from tensorlace.search.strategies.strategy import Strategy
@@ -35,25 +34,30 @@ class FewRows(Strategy):
     def search(self) -> Found:
         """Choose, fit and mix."""
         tried = self._tried()
+        self.trials_cut = self.budget.trials.due
         if not tried:
             self.warn_if_expired()
             return self.unjudged()
-        weights = self._weights(tried)
+        weigh = self._weighing(tried)
+        weights = weigh(None)
         chosen = np.flatnonzero(weights)
         members, shares = [tried[k] for k in chosen], weights[chosen]
-        noise, noise_results, dist = self.noise(members, shares)
-        targets = self.trials.targets
-        if noise_results:
-            scale = coverage_scale(dist, *targets, self.settings.widths)
-            dist = with_noise(dist, Noise(shrink=scale), np.zeros(len(dist.mean)))
+        self.leave_wild_rows_aside(members, shares)
+        judged = self.noise(members, shares)
+        noise, dist = judged.noise, judged.dist
+        crossed = self.cross_fitted(tried, weigh, judged) if judged.results else None
+        if crossed is not None:
             # members that see all rows err less than those that the rows held out can speak of
-            noise = noise.scaled(scale * self._fall_of_errors(members[int(np.argmax(shares))]))
+            fall = self._fall_of_errors(members[int(np.argmax(shares))])
+            noise, dist = crossed.noise(noise, fall, self.settings), crossed.scaled(self.settings)
         self.warn_if_expired()
         steps = self.settings.cost.steps
-        ensemble = self.ensemble(
-            [Member(t.candidate, t.seed, steps) for t in members], shares, noise
+        mixed = self.ensemble(
+            [Member(t.candidate, t.seed, steps) for t in members], members, shares, noise
         )
-        return Found(ensemble, self.results(members, shares), noise_results, (dist, *targets))
+        results = self.results(members, mixed.weights)
+        unseen = (dist, *self.trials.targets)
+        return Found(mixed.ensemble, results, judged.results, unseen, mixed.cut)
 
     def _tried(self) -> list[Trial]:
         """Two rounds: many styles, then larger models in the best of them; a straight line last."""
@@ -62,7 +66,10 @@ class FewRows(Strategy):
             return []
         fits = 1.0 + s.few.part_cost * len(self.trials.parts)
         work = s.few.first_share * self.budget.work
-        tried = self.runner.run(plan(n, width, work, s.candidates, s.cost, fits=fits))
+        ceiling = self.ceiling
+        tried = self.first_round(
+            plan(n, width, work, s.candidates, s.cost, fits=fits, ceiling=ceiling)
+        )
         larger = affordable(
             enlarged(best_of_each_style(tried, s.few.styles), s.candidates.leaps, s.candidates),
             *(n, width, s.few.larger_share * self.budget.work, s.cost),
@@ -70,19 +77,13 @@ class FewRows(Strategy):
             share=s.few.largest_share,
         )
         tried += self.runner.run(larger[: 1 + n // s.few.rows_per_larger])
-        return tried + self.runner.run(self._line())
+        return tried + self.runner.run(self.line())
 
-    def _line(self) -> list[Candidate]:
-        """The straight line, where it may stand alone: not if there are too few rows to tell by."""
-        (line,) = self.task.distinct([self.settings.candidates.line])
-        possible = line.straight and not self.task.config.curvature.one_core
-        # where the line with a product, of twice the weights, was not too large
-        small = 2 * self.trials.width.weights(line) <= self.settings.cost.most_weights
-        enough = self.n_sampled >= self.settings.rows.least_to_choose
-        return [line] if possible and small and enough else []
+    def _weighing(self, tried: list[Trial]) -> Callable[[Mask | None], Array]:
+        """How all that were tried are weighed (K,) by some rows held out, or by all of them.
 
-    def _weights(self, tried: list[Trial]) -> Array:
-        """Weights (K,) of all that were tried; a plain model has all of it if nothing is better."""
+        A plain model has all of the weight if nothing is better.
+        """
         n_members = self.task.n_members or self.settings.few.n_members
         # a line without products stands alone, or not at all
         allowed = np.flatnonzero([t.candidate.rank > 0 for t in tried])
@@ -94,8 +95,15 @@ class FewRows(Strategy):
             trust, scores = chosen_trust(self.trials, mixed, picks, folds, self.settings)
             plain = plain_model(self.trials, tried, scores, folds, self.settings)
             if plain is not None:
-                return np.asarray(np.arange(len(tried)) == plain, dtype=np.float64)
-        return mixture_weights(self.trials, tried, allowed, trust, n_members, self.settings)
+                alone = np.asarray(np.arange(len(tried)) == plain, dtype=np.float64)
+                return lambda _: alone
+
+        def weigh(rows: Mask | None) -> Array:
+            return mixture_weights(
+                *(self.trials, tried, allowed, trust, n_members, self.settings, rows)
+            )
+
+        return weigh
 
     def _fall_of_errors(self, best: Trial) -> float:
         """Factor by which errors will shrink in the final fits, by fits to half of the rows."""

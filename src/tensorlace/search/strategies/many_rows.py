@@ -1,26 +1,32 @@
 """A search on many rows: one part is held out, and few large models are mixed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
 
-from tensorlace._types import Array
+from tensorlace._types import Array, Mask
 from tensorlace.fitting.outcome import Found
 from tensorlace.machines.ensemble import Ensemble
-from tensorlace.machines.noise import GAUSSIAN, Noise, with_noise
+from tensorlace.machines.noise import GAUSSIAN
 from tensorlace.predictive.distributions import Distribution
+from tensorlace.search.candidate import Candidate
 from tensorlace.search.cost_model import affordable, cost
-from tensorlace.search.interval_width import coverage_scale, leave_one_out
+from tensorlace.search.interval_width import leave_one_out
 from tensorlace.search.noise_selection import Residuals, choose_again
+from tensorlace.search.parallel import Workers
 from tensorlace.search.plan import enlarged, plan
+from tensorlace.search.strategies.cross_fitting import CrossFitted, cross_fitted
 from tensorlace.search.strategies.members import Member
-from tensorlace.search.strategies.strategy import Strategy
+from tensorlace.search.strategies.strategy import JudgedNoise, Strategy
+from tensorlace.search.strategies.tails import degrees_of, trusted
+from tensorlace.search.task import Budget, Task
 from tensorlace.search.trial_runner import best_first, best_of_each_style
-from tensorlace.search.trials import Trial
-from tensorlace.search.weights import affordable_members, mixture_weights
-from tensorlace.sources.sampling import part_of
+from tensorlace.search.trials import Trial, Trials
+from tensorlace.search.weights import affordable_members, mixture_weights, plain_model
+from tensorlace.sources import Table
+from tensorlace.sources.sampling import fold_numbers, part_of
 
 __all__ = ["ManyRows"]
 
@@ -32,46 +38,92 @@ Judgement = tuple[Distribution, Array, Array | None]
 class ManyRows(Strategy):
     """Ever larger candidates in the best styles, final fits that go on from the trials."""
 
+    def __init__(
+        self, task: Task, table: Table, trials: Trials, budget: Budget, workers: Workers
+    ) -> None:
+        super().__init__(task, table, trials, budget, workers)
+        self._steps: dict[int, int] = {}
+
     def search(self) -> Found:
         """Choose, fit and mix."""
         tried = self._tried()
+        self.trials_cut = self.budget.trials.due
         if not tried:
             self.warn_if_expired()
             return self.unjudged()
-        weights = self._weights(tried)
+        weigh = self._weighing(tried)
+        members, shares, judged = self._judged(tried, weigh)
+        crossed = self.cross_fitted(tried, weigh, judged) if judged.results else None
+        plain = None if crossed is None else self._plain(tried, crossed)
+        if plain is not None:
+            weigh = plain
+            members, shares, judged = self._judged(tried, weigh)
+            crossed = self.cross_fitted(tried, weigh, judged)
+        self.warn_if_expired()
+        mixed = self.ensemble([self._final(t) for t in members], members, shares, judged.noise)
+        ensemble, shares = mixed.ensemble, mixed.weights
+        noise_results, dist = judged.results, judged.dist
+        unseen = (dist, *self.trials.targets)
+        if noise_results and self._leverages_known() and mixed.whole:
+            ensemble, noise_results, unseen = self._by_rows_left_out(ensemble, noise_results)
+        elif crossed is not None:
+            noise = crossed.noise(ensemble.noise, 1.0, self.settings)
+            ensemble = replace(ensemble, noise=noise)
+            unseen = (crossed.scaled(self.settings), *self.trials.targets)
+        return Found(ensemble, self.results(members, shares), noise_results, unseen, mixed.cut)
+
+    def _judged(
+        self, tried: list[Trial], weigh: Callable[[Mask | None], Array]
+    ) -> tuple[list[Trial], Array, JudgedNoise]:
+        """Members, their weights, and the noise of their mixture."""
+        weights = weigh(None)
         chosen = np.flatnonzero(weights)
         members, shares = [tried[k] for k in chosen], weights[chosen]
-        noise, noise_results, dist = self.noise(members, shares)
-        self.warn_if_expired()
-        ensemble = self.ensemble([self._final(t) for t in members], shares, noise)
-        unseen = (dist, *self.trials.targets)
-        if noise_results and self._leverages_known():
-            ensemble, noise_results, unseen = self._by_rows_left_out(ensemble, noise_results)
-        elif noise_results:
-            ensemble, unseen = self._by_rows_held_out(ensemble, dist)
-        return Found(ensemble, self.results(members, shares), noise_results, unseen)
+        self.leave_wild_rows_aside(members, shares)
+        return members, shares, self.noise(members, shares)
+
+    def _plain(
+        self, tried: list[Trial], crossed: CrossFitted
+    ) -> Callable[[Mask | None], Array] | None:
+        """Weights of the constant or the line alone, if the mixture is not clearly better."""
+        scores = crossed.dist.logpdf(crossed.y)
+        plain = plain_model(self.trials, tried, scores, crossed.folds, self.settings)
+        if plain is None:
+            return None
+        alone = np.asarray(np.arange(len(tried)) == plain, dtype=np.float64)
+        return lambda _: alone
 
     def _tried(self) -> list[Trial]:
+        """Small models in many styles and the best of them in larger sizes, and a straight line."""
+        tried = self._grown()
+        return tried + self.runner.run(self.line()) if tried else tried
+
+    def _grown(self) -> list[Trial]:
         """Many styles on few rows, then the best on many: larger ones, then fits for longer."""
-        s, trials, width, run = self.settings, self.trials, self.trials.width, self.runner.run
+        s, trials, width = self.settings, self.trials, self.trials.width
         if not trials.parts:
             return []
         train, held = trials.parts[0]
         n, first_rows, work = int(train.sum()), s.many.first_rows, self.budget.work
         on_few = replace(trials, parts=[(part_of(train, first_rows), held)])
         share = s.many.first_share * work
-        candidates = plan(first_rows, width, share, s.candidates, s.cost, polynomials=True)
-        first = run(candidates, on_few)
-        styles = best_of_each_style(first, s.many.styles)
-        left, tried = s.many.larger_share * work, list[Trial]()
+        ceiling = self.ceiling
+        candidates = plan(
+            *(first_rows, width, share, s.candidates, s.cost), polynomials=True, ceiling=ceiling
+        )
+        first = self.first_round(candidates, on_few)
+        possible = [t for t in first if self._possible(t.candidate)]
+        styles = best_of_each_style(possible, s.many.styles)
+        left, tried = self._left(s.many.larger_share * work, styles), list[Trial]()
         larger = [*styles[:1], *enlarged(styles, s.candidates.steps, s.candidates)]
         for number in range(s.many.rounds):  # larger and larger, as long as that is better
             chosen = affordable(
-                *(larger, n, width, s.many.round_share * left, s.cost),
+                *(filter(self._possible, larger), n, width, s.many.round_share * left, s.cost),
                 at_least=0 if number else 1,
                 share=s.many.largest_share,
+                ceiling=ceiling,
             )
-            new = run(chosen)
+            new = self.runner.run(chosen)
             if not new:
                 break
             left -= sum(cost(c, width, n, s.cost) for c in chosen)
@@ -80,7 +132,27 @@ class ManyRows(Strategy):
             larger = enlarged(best, s.candidates.steps, s.candidates)
             if best_first(tried)[0] not in new:
                 break
-        return self._prolonged(tried, left + s.many.longer_share * work, n) if tried else first
+        if not tried:
+            return first
+        longer = self._left(left + s.many.longer_share * work, [best_first(tried)[0].candidate])
+        return self._prolonged(tried, longer, n)
+
+    def _least_final(self, c: Candidate) -> float:
+        """Seconds of one thread that the shortest final fit takes."""
+        size, steps = (self.trials.width, self.table.n_rows), self.settings.budget
+        return cost(c, *size, self.settings.cost, steps.fewest_final_steps)
+
+    def _possible(self, c: Candidate) -> bool:
+        """Whether a budget that was given pays for a fit to all rows."""
+        share = self.settings.budget.dear_final_share
+        return not self.budget.given or self._least_final(c) <= share * self.budget.work
+
+    def _left(self, work: float, finals: Sequence[Candidate]) -> float:
+        """The ``work``, or what of a budget that was given any of these final fits leaves."""
+        if not self.budget.given:
+            return work
+        last = max(map(self._least_final, finals), default=0.0)
+        return min(work, max(self.budget.work - self.runner.spent - last, 0.0))
 
     def _prolonged(self, tried: list[Trial], work: float, n: int) -> list[Trial]:
         """``tried`` with the best fitted for longer, as long as that helps and work is left.
@@ -107,27 +179,50 @@ class ManyRows(Strategy):
             )
         return tried
 
-    def _weights(self, tried: Sequence[Trial]) -> Array:
-        """Weights (K,) of all that were tried; not zero for the best that can be fitted to all."""
-        settings = self.settings
-        allowed = affordable_members(
+    def _weighing(self, tried: Sequence[Trial]) -> Callable[[Mask | None], Array]:
+        """How all that were tried are weighed (K,) by some rows held out, or by all of them.
+
+        Not zero for the best that can be fitted to all rows.
+        """
+        settings, work = self.settings, self.settings.many.final_share * self.budget.work
+        fewest = None
+        if self.budget.given:  # what trials have left is for the members, and no more than that
+            work = self.budget.work - self.runner.spent
+            fewest = settings.budget.fewest_final_steps
+        # a line is kept beside the mixture, for rows where all others are at a loss
+        lines = [k for k, t in enumerate(tried) if t.candidate.straight]
+        curved = [k for k in range(len(tried)) if k not in lines] or lines
+        found, steps = affordable_members(
             self.trials,
-            tried,
-            [self._final_steps(t) for t in tried],
-            settings.many.final_share * self.budget.work,
+            [tried[k] for k in curved],
+            [self._final_steps(tried[k]) for k in curved],
+            work,
             self.table.n_rows,
             settings,
+            fewest=fewest,
         )
+        allowed = np.array(curved)[found]
+        self._steps = {id(t): self._final_steps(t) for t in tried}
+        self._steps |= {id(tried[k]): most for k, most in zip(curved, steps, strict=True)}
         n_members = self.task.n_members or settings.many.n_members
         trust = settings.weights.default_trust
-        return mixture_weights(self.trials, tried, allowed, trust, n_members, settings)
+
+        share = settings.many.line_share if lines and n_members > 1 else 0.0
+
+        def weigh(rows: Mask | None) -> Array:
+            w = mixture_weights(self.trials, tried, allowed, trust, n_members, settings, rows)
+            w *= 1.0 - share
+            w[lines[:1]] += share
+            return w
+
+        return weigh
 
     def _final(self, trial: Trial) -> Member:
         """Go on from a trial, for longer if that paid with part of the rows."""
         return Member(
             trial.candidate,
             trial.seed,
-            self._final_steps(trial),
+            self._steps[id(trial)],
             begin=trial.fits[0],
             bends=trial.prolongations > 0,
         )
@@ -153,20 +248,17 @@ class ManyRows(Strategy):
         X, y, weight = sample.X, sample.y, sample.weight
         own = replace(ensemble, noise=GAUSSIAN)
         dist = leave_one_out(own, X, y, weight, settings.widths, task.threads)
-        residuals = Residuals(X, y, weight, dist)
-        noise, found = choose_again(residuals, ensemble.noise, task.noise, settings.noise)
-        h = noise.log_variance(X, task.threads)
-        scale = coverage_scale(with_noise(dist, noise, h), y, weight, settings.widths)
-        noise = noise.scaled(scale)
+        degrees = degrees_of([m.fit.degrees for m in ensemble.machines], ensemble.weights)
+        weight = trusted(dist, y, weight, degrees)
+        rows = Residuals(X, y, weight, dist)
+        folds = fold_numbers(X, y, settings.rows.n_folds)
+        noise, found = choose_again(rows, ensemble.noise, task.noise, settings.noise)
+        crossed = cross_fitted(
+            lambda _: rows,
+            lambda _: ensemble.weights,
+            *(noise, noise.log_variance(X, task.threads), folds, task.noise, settings),
+        )
+        noise = crossed.noise(noise, 1.0, settings)
         lines = [{**line, "chosen": False} for line in before]
         lines += [{**line, "rows": "left out"} for line in found]
-        return replace(ensemble, noise=noise), lines, (with_noise(dist, noise, h), y, weight)
-
-    def _by_rows_held_out(
-        self, ensemble: Ensemble, dist: Distribution
-    ) -> tuple[Ensemble, Judgement]:
-        """Widths from what the mixture of the trials says of rows held out."""
-        y, weight = self.trials.targets
-        scale = coverage_scale(dist, y, weight, self.settings.widths)
-        dist = with_noise(dist, Noise(shrink=scale), np.zeros(len(y)))
-        return replace(ensemble, noise=ensemble.noise.scaled(scale)), (dist, y, weight)
+        return replace(ensemble, noise=noise), lines, (crossed.scaled(settings), y, weight)

@@ -1,10 +1,11 @@
 """Members of the mixture, fitted to all rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
 
+from tensorlace.fitting.stop import NEVER, PassEndedError, Stop
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.pruning import prune
@@ -43,23 +44,36 @@ class Member:
 
 
 def fit_members(
-    members: Sequence[Member], table: Table, task: Task, workers: Workers
-) -> tuple[KernelMachine, ...]:
-    """Fit members to all rows, side by side, and drop weights that the evidence switched off."""
-    machines: list[KernelMachine] = []
-    for machine in workers.map([partial(_fit, member, table, task) for member in members]):
+    members: Sequence[Member],
+    table: Table,
+    task: Task,
+    workers: Workers,
+    stops: Sequence[Stop] | None = None,
+) -> tuple[KernelMachine | None, ...]:
+    """Fit members to all rows, side by side, and drop weights that the evidence switched off.
+
+    None stands for those that their entry of ``stops`` has ended before they were worth having.
+    """
+    stops = [NEVER] * len(members) if stops is None else stops
+    machines: list[KernelMachine | None] = []
+    pairs = zip(members, stops, strict=True)
+    for machine in workers.map(
+        [partial(_fit, member, table, task, stop) for member, stop in pairs]
+    ):
         machines.append(machine)
-        if task.report is not None:
+        if task.report is not None and machine is not None:
             number = len(machines)
             task.report(f"member {number}/{len(members)}: {members[number - 1].candidate}")
     return tuple(machines)
 
 
-def _fit(member: Member, table: Table, task: Task) -> KernelMachine:
+def _fit(member: Member, table: Table, task: Task, stop: Stop) -> KernelMachine | None:
+    if stop.due:
+        return None
     fits = task.settings.fits
-    return prune(
-        fit_candidate(
-            *(task.config, member.candidate, table, fits),
+    try:
+        machine = fit_candidate(
+            *(replace(task.config, stop=stop), member.candidate, table, fits),
             seed=member.seed,
             max_steps=member.steps,
             rough=table.n_rows >= fits.rough_from,
@@ -67,4 +81,12 @@ def _fit(member: Member, table: Table, task: Task) -> KernelMachine:
             bends=member.bends,
             memory_budget=task.memory_budget,
         )
-    )
+    except PassEndedError:
+        return None
+    arrived = machine.fit.n_steps >= member.steps or machine.fit.gradient <= fits.tol
+    if stop.due and not arrived:
+        # one that went on from a trial is better than that after any step
+        settled = task.settings.budget.settled_share * member.steps
+        if machine.fit.n_steps < (settled if member.begin is None else 1):
+            return None
+    return prune(machine)
