@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tensorlace import Normal, TNKMRegressor, metrics
+from tensorlace import Mixture, Normal, TNKMRegressor, metrics
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.noise import Noise, with_noise
 from tensorlace.predictive.quantile_residuals import residuals
@@ -12,6 +12,7 @@ from tensorlace.search.interval_width import (
     learning_curve_factor,
     leave_one_out,
     scale_and_tails,
+    widened,
 )
 from tensorlace.search.settings import WidthSettings
 
@@ -28,11 +29,7 @@ def forecast(n, width, seed=0):
 
 def found(y, dist, weight=None, fall=1.0, *, tails=True):
     z = residuals(y, dist)
-    return scale_and_tails(z, weight, fall, SETTINGS, tails=tails)
-
-
-def widened(dist, scale, degrees):
-    return with_noise(dist, Noise(shrink=scale, tails=degrees), np.zeros(len(dist)))
+    return scale_and_tails(z, dist, y, weight, fall, SETTINGS, tails=tails)
 
 
 @pytest.mark.parametrize("width", [0.7, 1.0, 1.5])
@@ -73,6 +70,21 @@ def test_wide_intervals_hold_what_conformal_prediction_promises():
         scale, degrees = found(e[0], dist)
         held.append(metrics.coverage(e[1], widened(dist, scale, degrees), 0.95))
     assert 0.945 < np.mean(held) < 0.975  # the rank of 59 rows promises 57 / 60
+
+
+@pytest.mark.parametrize("tails", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_wide_intervals_hold_what_they_say_whatever_the_noise(tails, weighted):
+    """Noise far too heavy-tailed in the forecast: residuals are not proportional to errors."""
+    rng = np.random.default_rng(7)
+    means = rng.standard_normal((3, 2000))
+    weight = rng.integers(1, 4, 2000).astype(float) if weighted else None
+    said = Mixture(means, 0.3, 0.4, np.array([0.5, 0.3, 0.2]))
+    dist = with_noise(said, Noise(degrees=2.5, factor=0.3), np.zeros(2000))
+    y = means[0] + rng.laplace(size=2000)
+    scale, degrees = found(y, dist, weight, tails=tails)
+    held = metrics.coverage(y, widened(dist, scale, degrees), 0.95, sample_weight=weight)
+    assert held == pytest.approx(0.95, abs=2e-3)
 
 
 def test_errors_that_fall_narrow_the_middle_alone():

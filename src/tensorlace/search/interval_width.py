@@ -8,10 +8,11 @@ from tensorlace._types import Array
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.noise import Noise, with_noise
 from tensorlace.predictive.distributions import Distribution, Normal
+from tensorlace.predictive.quantile_residuals import residuals
 from tensorlace.search.settings import WidthSettings
 from tensorlace.search.stacking import mean_and_error
 
-__all__ = ["learning_curve_factor", "leave_one_out", "scale_and_tails"]
+__all__ = ["learning_curve_factor", "leave_one_out", "scale_and_tails", "widened"]
 
 _MIDDLE, _WIDE = 0.5, 0.95
 """Coverages of the two intervals that scale and tails are read off."""
@@ -70,7 +71,14 @@ def leave_one_out(
 
 
 def scale_and_tails(
-    z: Array, weight: Array | None, fall: float, settings: WidthSettings, *, tails: bool
+    z: Array,
+    dist: Distribution,
+    y: Array,
+    weight: Array | None,
+    fall: float,
+    settings: WidthSettings,
+    *,
+    tails: bool,
 ) -> tuple[float, float]:
     """Scale of all standard deviations, and degrees of freedom of the whole error.
 
@@ -83,6 +91,9 @@ def scale_and_tails(
     ----------
     z : (n,) array
         Residuals of the rows on the scale of a standard normal, see `predictive.residuals`.
+    dist : Distribution of n rows
+    y : (n,) array
+        What the residuals are of.
     weight : (n,) array or None
     fall : float
         Factor by which errors shrink from the rows of a trial to all rows. The wide intervals do
@@ -99,19 +110,13 @@ def scale_and_tails(
     --------
     >>> from scipy.special import ndtri
     >>> z = ndtri((np.arange(999) + 0.5) / 999)
-    >>> scale, degrees = scale_and_tails(z, None, 1.0, WidthSettings(), tails=True)
+    >>> dist = Normal(np.zeros(999), 0.0, 1.0)
+    >>> scale, degrees = scale_and_tails(z, dist, z, None, 1.0, WidthSettings(), tails=True)
     >>> round(scale, 2), degrees
     (1.0, inf)
     """
-    order = np.argsort(np.abs(z), kind="stable")
-    size = np.abs(z)[order]
-    upto = np.cumsum(np.ones(len(z)) if weight is None else weight[order])
-    middle, wide = (
-        float(size[min(int(np.searchsorted(upto, rank)), len(z) - 1)])
-        for rank in (_MIDDLE * upto[-1], _WIDE * (upto[-1] + 1.0) * (1.0 - 1e-12))
-    )
     least = np.finfo(float).tiny
-    wide = max(wide, least)
+    middle, wide = (max(_size_upto(z, weight, level), least) for level in (_MIDDLE, _WIDE))
     middle = max(middle * fall, least)
     degrees = np.inf
     if tails and wide * _half_widths(np.inf)[0] > middle * _half_widths(np.inf)[1]:
@@ -120,7 +125,63 @@ def scale_and_tails(
             for nu in settings.tails
         }
         degrees = min(gaps, key=lambda nu: gaps[nu])
-    return wide / _half_widths(degrees)[1], degrees
+    first = wide / _half_widths(degrees)[1]
+    return _scale_that_covers(first, degrees, z, dist, y, weight, settings), degrees
+
+
+def widened(dist: Distribution, scale: float, degrees: float) -> Distribution:
+    """All standard deviations scaled, the error of Student's t."""
+    return with_noise(dist, Noise(shrink=scale, tails=degrees), np.zeros(len(dist)))
+
+
+def _size_upto(z: Array, weight: Array | None, level: float) -> float:
+    """Size that this share of residuals (n,) does not exceed, as split conformal counts it."""
+    order = np.argsort(np.abs(z), kind="stable")
+    upto = np.cumsum(np.ones(len(z)) if weight is None else weight[order])
+    more = 1.0 if level == _WIDE else 0.0
+    place = int(np.searchsorted(upto, level * (upto[-1] + more) * (1.0 - 1e-12)))
+    return float(np.abs(z[order[min(place, len(z) - 1)]]))
+
+
+def _scale_that_covers(
+    first: float,
+    degrees: float,
+    z: Array,
+    dist: Distribution,
+    y: Array,
+    weight: Array | None,
+    settings: WidthSettings,
+) -> float:
+    """Scale with which the wide interval holds as many rows as it has to, by the secant method.
+
+    Residuals are proportional to the errors only if the distribution is normal; of another, the
+    ``first`` scale, which takes them for it, is wrong. Rows whose residual is far from the end of
+    the interval are not computed again.
+    """
+    goal = _half_widths(np.inf)[1]
+    size, end = np.abs(z), _size_upto(z, weight, _WIDE)
+    near = np.flatnonzero((size > end / settings.near) & (size < end * settings.near))
+    if not (near.size and np.isfinite(end)):
+        return first
+    scores, part = size.copy(), dist[near]
+    inside = size <= end / settings.near
+    scores[inside], scores[~inside] = 0.0, np.inf
+
+    def excess(log_scale: float) -> float:
+        wider = widened(part, float(np.exp(log_scale)), degrees)
+        scores[near] = np.abs(residuals(y[near], wider))
+        return float(np.log(max(_size_upto(scores, weight, _WIDE), 1e-9) / goal))
+
+    at, value = [float(np.log(first))], [excess(float(np.log(first)))]
+    for _ in range(settings.scale_steps):
+        if abs(value[-1]) <= settings.scale_tolerance or not np.isfinite(value[-1]):
+            break
+        slope = -1.0 if len(at) == 1 else (value[-1] - value[-2]) / (at[-1] - at[-2])
+        slope = min(slope, -settings.least_slope)
+        at.append(at[-1] - value[-1] / slope)
+        value.append(excess(at[-1]))
+    best = min(range(len(at)), key=lambda k: abs(value[k]))
+    return float(np.exp(at[best]))
 
 
 @lru_cache

@@ -504,6 +504,21 @@ class WidthSettings:
     tails: tuple[float, ...] = (2.5, 3.0, 4.0, 6.0, 10.0, 20.0, np.inf)
     """Degrees of freedom that are tried for the whole error. decisions.md#widths-of-intervals"""
 
+    near: float = 2.5
+    """Ratio of a residual to the end of the wide interval beyond which no scale that is tried moves
+    the row over it. Set by hand. decisions.md#widths-of-intervals"""
+
+    scale_steps: int = 4
+    """Secant steps by which the scale is found. Set by hand. decisions.md#widths-of-intervals"""
+
+    scale_tolerance: float = 2e-3
+    """Relative error of the end of the wide interval that is let be: less than one row in 1,000.
+    Set by hand. decisions.md#widths-of-intervals"""
+
+    least_slope: float = 0.2
+    """Least that residuals shrink as widths grow, in logarithms, so that steps stay short. Set by
+    hand. decisions.md#widths-of-intervals"""
+
     standard_errors: float = 2.0
     """Standard errors that a fall of errors with more rows must exceed.
     decisions.md#errors-still-fall"""

@@ -146,10 +146,15 @@ class Trials:
 
     @property
     def targets(self) -> tuple[Array, Array | None]:
-        """Targets and weights of the rows held out."""
+        """Targets of the rows held out, and their weights in choices."""
+        y, weight = self.all_targets
+        return y, weight if self.judging is None else self.judging
+
+    @property
+    def all_targets(self) -> tuple[Array, Array | None]:
+        """Targets of the rows held out and their weights, no row left aside."""
         weight, held = self.sample.weight, self.held
-        of_held = None if weight is None else weight[held]
-        return self.sample.y[held], of_held if self.judging is None else self.judging
+        return self.sample.y[held], None if weight is None else weight[held]
 
     @property
     def n_held(self) -> float:

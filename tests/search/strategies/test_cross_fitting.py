@@ -27,7 +27,7 @@ def crossed(y, means, stds, noise=GAUSSIAN, kinds=tuple(NOISES)):
 
     return cross_fitted(
         lambda weights: Residuals(np.zeros((len(y), 1)), y, None, unseen.mixture(weights)),
-        *(weights_without, noise, np.zeros(len(y)), folds, kinds, SETTINGS),
+        *(weights_without, noise, np.zeros(len(y)), folds, None, kinds, SETTINGS),
     )
 
 

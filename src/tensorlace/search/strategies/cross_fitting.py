@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace._types import Array, Mask
-from tensorlace.machines.noise import Noise, with_noise
+from tensorlace.machines.noise import with_noise
 from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.machines.noises.registry import NOISES
 from tensorlace.predictive.distributions import Distribution, Mixture
 from tensorlace.predictive.quantile_residuals import residuals
-from tensorlace.search.interval_width import scale_and_tails
+from tensorlace.search.interval_width import scale_and_tails, widened
 from tensorlace.search.noise_selection import Residuals
 from tensorlace.search.settings import SearchSettings
 
@@ -52,7 +52,9 @@ class CrossFitted:
     def noise(self, noise: NoiseModel, fall: float, settings: SearchSettings) -> NoiseModel:
         """``noise`` with scale and tails that all rows speak for, see `scale_and_tails`."""
         z = residuals(self.y, self.dist)
-        scale, degrees = scale_and_tails(z, self.weight, fall, settings.widths, tails=self.tails)
+        scale, degrees = scale_and_tails(
+            *(z, self.dist, self.y, self.weight, fall, settings.widths), tails=self.tails
+        )
         noise = noise.scaled(scale)
         return noise.with_tails(degrees) if np.isfinite(degrees) else noise
 
@@ -62,7 +64,10 @@ class CrossFitted:
         for fold in np.unique(self.folds):
             held = self.folds == fold
             weight = None if self.weight is None else self.weight[~held]
-            widths = scale_and_tails(z[~held], weight, 1.0, settings.widths, tails=self.tails)
+            widths = scale_and_tails(
+                *(z[~held], self.dist[~held], self.y[~held], weight, 1.0, settings.widths),
+                tails=self.tails,
+            )
             parts.append((held, widened(self.dist[held], *widths)))
         return side_by_side(parts)
 
@@ -73,6 +78,7 @@ def cross_fitted(
     noise: NoiseModel,
     log_variance: Array,
     folds: Folds,
+    weight: Array | None,
     kinds: Sequence[str],
     settings: SearchSettings,
 ) -> CrossFitted:
@@ -89,6 +95,8 @@ def cross_fitted(
     log_variance : (n,) array
         Of the noise, by a network that has not seen the row.
     folds : (n,) int array
+    weight : (n,) array or None
+        In widths, where every row counts: also one that no choice was to follow.
     kinds : sequence of str
         Names in `NOISES` that are allowed.
     settings : SearchSettings
@@ -102,7 +110,7 @@ def cross_fitted(
         parts.append((held, with_noise(whole.dist[held], own, log_variance[held])))
     assert whole is not None
     heavy = NOISES[noise.kind].whole_tails and any(NOISES[k].heavy_tailed for k in kinds)
-    return CrossFitted(folds, side_by_side(parts), whole.y, whole.weight, heavy)
+    return CrossFitted(folds, side_by_side(parts), whole.y, weight, heavy)
 
 
 def refitted(
@@ -113,11 +121,6 @@ def refitted(
         NOISES[noise.kind].neighbours(noise, settings.noise.grid),
         key=lambda n: seen.mean(seen.log_scores(n, log_variance)),
     )
-
-
-def widened(dist: Distribution, scale: float, degrees: float) -> Distribution:
-    """All standard deviations scaled, the error of Student's t."""
-    return with_noise(dist, Noise(shrink=scale, tails=degrees), np.zeros(len(dist)))
 
 
 def side_by_side(parts: Sequence[tuple[Mask, Distribution]]) -> Mixture:

@@ -56,7 +56,7 @@ class FewRows(Strategy):
             [Member(t.candidate, t.seed, steps) for t in members], members, shares, noise
         )
         results = self.results(members, mixed.weights)
-        unseen = (dist, *self.trials.targets)
+        unseen = (dist, *self.trials.all_targets)
         return Found(mixed.ensemble, results, judged.results, unseen, mixed.cut)
 
     def _tried(self) -> list[Trial]:

@@ -63,13 +63,13 @@ class ManyRows(Strategy):
         mixed = self.ensemble([self._final(t) for t in members], members, shares, judged.noise)
         ensemble, shares = mixed.ensemble, mixed.weights
         noise_results, dist = judged.results, judged.dist
-        unseen = (dist, *self.trials.targets)
+        unseen = (dist, *self.trials.all_targets)
         if noise_results and self._leverages_known() and mixed.whole:
             ensemble, noise_results, unseen = self._by_rows_left_out(ensemble, noise_results)
         elif crossed is not None:
             noise = crossed.noise(ensemble.noise, 1.0, self.settings)
             ensemble = replace(ensemble, noise=noise)
-            unseen = (crossed.scaled(self.settings), *self.trials.targets)
+            unseen = (crossed.scaled(self.settings), *self.trials.all_targets)
         return Found(ensemble, self.results(members, shares), noise_results, unseen, mixed.cut)
 
     def _judged(
@@ -249,14 +249,13 @@ class ManyRows(Strategy):
         own = replace(ensemble, noise=GAUSSIAN)
         dist = leave_one_out(own, X, y, weight, settings.widths, task.threads)
         degrees = degrees_of([m.fit.degrees for m in ensemble.machines], ensemble.weights)
-        weight = trusted(dist, y, weight, degrees)
-        rows = Residuals(X, y, weight, dist)
+        rows = Residuals(X, y, trusted(dist, y, weight, degrees), dist)
         folds = fold_numbers(X, y, settings.rows.n_folds)
         noise, found = choose_again(rows, ensemble.noise, task.noise, settings.noise)
         crossed = cross_fitted(
             lambda _: rows,
             lambda _: ensemble.weights,
-            *(noise, noise.log_variance(X, task.threads), folds, task.noise, settings),
+            *(noise, noise.log_variance(X, task.threads), folds, weight, task.noise, settings),
         )
         noise = crossed.noise(noise, 1.0, settings)
         lines = [{**line, "chosen": False} for line in before]

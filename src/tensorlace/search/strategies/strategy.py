@@ -217,7 +217,7 @@ class Strategy(ABC):
         return cross_fitted(
             lambda weights: Residuals(X, y, weight, unseen.mixture(weights)),
             *(weights_without, judged.noise, judged.log_variance, folds),
-            *(self.task.noise, self.settings),
+            *(self.trials.all_targets[1], self.task.noise, self.settings),
         )
 
     def ensemble(
