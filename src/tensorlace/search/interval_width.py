@@ -1,6 +1,8 @@
 """Widths of intervals: errors extrapolated to more rows, rows left out, and coverage."""
 
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import final
 
 import numpy as np
 
@@ -125,8 +127,14 @@ def scale_and_tails(
             for nu in settings.tails
         }
         degrees = min(gaps, key=lambda nu: gaps[nu])
-    first = wide / _half_widths(degrees)[1]
-    return _scale_that_covers(first, degrees, z, dist, y, weight, settings), degrees
+    ends = _Ends(z, dist, y, weight, settings)
+    scale = ends.scale(wide / _half_widths(degrees)[1], degrees)
+    if np.isfinite(degrees):
+        # of a forecast that has heavy tails itself the ratio says too much
+        plain = ends.scale(wide / _half_widths(np.inf)[1], np.inf)
+        if ends.middle_gap(plain, np.inf, fall) < ends.middle_gap(scale, degrees, fall):
+            return plain, np.inf
+    return scale, degrees
 
 
 def widened(dist: Distribution, scale: float, degrees: float) -> Distribution:
@@ -143,45 +151,54 @@ def _size_upto(z: Array, weight: Array | None, level: float) -> float:
     return float(np.abs(z[order[min(place, len(z) - 1)]]))
 
 
-def _scale_that_covers(
-    first: float,
-    degrees: float,
-    z: Array,
-    dist: Distribution,
-    y: Array,
-    weight: Array | None,
-    settings: WidthSettings,
-) -> float:
-    """Scale with which the wide interval holds as many rows as it has to, by the secant method.
+@final
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """Rows whose intervals get another width: residuals z (n,), distributions, targets, weights."""
 
-    Residuals are proportional to the errors only if the distribution is normal; of another, the
-    ``first`` scale, which takes them for it, is wrong. Rows whose residual is far from the end of
-    the interval are not computed again.
-    """
-    goal = _half_widths(np.inf)[1]
-    size, end = np.abs(z), _size_upto(z, weight, _WIDE)
-    near = np.flatnonzero((size > end / settings.near) & (size < end * settings.near))
-    if not (near.size and np.isfinite(end)):
-        return first
-    scores, part = size.copy(), dist[near]
-    inside = size <= end / settings.near
-    scores[inside], scores[~inside] = 0.0, np.inf
+    z: Array
+    dist: Distribution
+    y: Array
+    weight: Array | None
+    settings: WidthSettings
 
-    def excess(log_scale: float) -> float:
-        wider = widened(part, float(np.exp(log_scale)), degrees)
-        scores[near] = np.abs(residuals(y[near], wider))
-        return float(np.log(max(_size_upto(scores, weight, _WIDE), 1e-9) / goal))
+    def scale(self, first: float, degrees: float) -> float:
+        """Scale with which the wide interval holds as many rows as it has to: the secant method.
 
-    at, value = [float(np.log(first))], [excess(float(np.log(first)))]
-    for _ in range(settings.scale_steps):
-        if abs(value[-1]) <= settings.scale_tolerance or not np.isfinite(value[-1]):
-            break
-        slope = -1.0 if len(at) == 1 else (value[-1] - value[-2]) / (at[-1] - at[-2])
-        slope = min(slope, -settings.least_slope)
-        at.append(at[-1] - value[-1] / slope)
-        value.append(excess(at[-1]))
-    best = min(range(len(at)), key=lambda k: abs(value[k]))
-    return float(np.exp(at[best]))
+        Residuals are proportional to the errors only if the distribution is normal; of another,
+        the ``first`` scale, which takes them for it, is wrong. Rows whose residual is far from the
+        end of the interval are not computed again.
+        """
+        settings, goal = self.settings, _half_widths(np.inf)[1]
+        size, end = np.abs(self.z), _size_upto(self.z, self.weight, _WIDE)
+        near = np.flatnonzero((size > end / settings.near) & (size < end * settings.near))
+        if not (near.size and np.isfinite(end)):
+            return first
+        scores, part = np.where(size <= end / settings.near, 0.0, np.inf), self.dist[near]
+
+        def excess(log_scale: float) -> float:
+            wider = widened(part, float(np.exp(log_scale)), degrees)
+            scores[near] = np.abs(residuals(self.y[near], wider))
+            return float(np.log(max(_size_upto(scores, self.weight, _WIDE), 1e-9) / goal))
+
+        at, value = [float(np.log(first))], [excess(float(np.log(first)))]
+        for _ in range(settings.scale_steps):
+            if abs(value[-1]) <= settings.scale_tolerance or not np.isfinite(value[-1]):
+                break
+            slope = -1.0 if len(at) == 1 else (value[-1] - value[-2]) / (at[-1] - at[-2])
+            slope = min(slope, -settings.least_slope)
+            at.append(at[-1] - value[-1] / slope)
+            value.append(excess(at[-1]))
+        best = min(range(len(at)), key=lambda k: abs(value[k]))
+        return float(np.exp(at[best]))
+
+    def middle_gap(self, scale: float, degrees: float, fall: float) -> float:
+        """How far the share of rows in 50 % intervals is from a half; some of them, if many."""
+        some = slice(None, None, max(1, len(self.y) // self.settings.middle_rows))
+        z = residuals(self.y[some], widened(self.dist[some], scale, degrees))
+        weight = None if self.weight is None else self.weight[some]
+        inside = np.abs(z) * fall <= _half_widths(np.inf)[0]
+        return abs(float(np.average(inside, weights=weight)) - _MIDDLE)
 
 
 @lru_cache

@@ -515,6 +515,10 @@ class WidthSettings:
     """Relative error of the end of the wide interval that is let be: less than one row in 1,000.
     Set by hand. decisions.md#widths-of-intervals"""
 
+    middle_rows: int = 1_000
+    """Rows from which it is seen whether 50 % intervals hold half. Set by hand.
+    decisions.md#widths-of-intervals"""
+
     least_slope: float = 0.2
     """Least that residuals shrink as widths grow, in logarithms, so that steps stay short. Set by
     hand. decisions.md#widths-of-intervals"""
