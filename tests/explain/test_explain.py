@@ -101,6 +101,24 @@ def test_effects_are_averages_over_rows(model, d):
         assert found.upper[k] == pytest.approx(np.quantile(draws, 0.95), abs=0.25 * found.std[k])
 
 
+@pytest.mark.parametrize("d", [0, 2])
+def test_effects_are_averages_of_what_support_holds(model, d):
+    """Where most rows are beyond what training rows have shown, and values beyond the range."""
+    tight = [
+        replace(m, support=replace(m.support, low=-0.5, high=0.6, largest=0.5 * m.support.largest))
+        for m in model.machines_
+    ]
+    held = with_ensemble(model, machines=tuple(tight))
+    grid = np.array([-1.2, 0.3, 2.5])
+    found, bare = (m.partial_effects(d, grid, method="alone") for m in (held, model))
+    for k, value in enumerate(grid):
+        mean, draws = brute(held, X, d, value)
+        assert found.mean[k] == pytest.approx(mean, rel=1e-11)
+        assert found.std[k] == pytest.approx(draws.std(), rel=0.06)
+    assert np.max(np.abs(found.mean - bare.mean)) > 0.01 * Y.std()
+    assert np.max(found.std / bare.std) > 1.2
+
+
 @pytest.mark.parametrize("column", ["age", "shop", "hour", "day"])
 def test_effects_of_any_kind_of_column(mixed, column):
     d = list(FRAME.columns).index(column)
