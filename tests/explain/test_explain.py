@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from tensorlace import EffectsDisplay, InputError, Periodic, TNKMRegressor
+from tensorlace.explain import averaged_response
 from tensorlace.explain.effects import effects_of
 from tensorlace.explain.relevance import relevance_of
 from tensorlace.machines.noise import Noise
@@ -117,6 +118,19 @@ def test_effects_are_averages_of_what_support_holds(model, d):
         assert found.std[k] == pytest.approx(draws.std(), rel=0.06)
     assert np.max(np.abs(found.mean - bare.mean)) > 0.01 * Y.std()
     assert np.max(found.std / bare.std) > 1.2
+
+
+def test_what_support_holds_is_seen_on_fewer_rows_where_that_is_dear(monkeypatch):
+    machine = fitted(X, Y).machines_[0]
+    held = replace(machine, support=replace(machine.support, low=-0.5, high=0.6))
+    monkeypatch.setattr(averaged_response, "_HELD_WORK", 1)
+    rows, moved = ReferenceRows(X, np.full(N, 1.0 / N)), X.copy()
+    moved[:, 0] = 0.3
+    found, _ = averaged_response.averaged_response(held, rows, 0, np.array([0.3]))
+    before, after = (m.target(m.mean(moved)) for m in (machine.without_support(), held))
+    change = after - before
+    assert found[0] == pytest.approx(before.mean() + change[:64].mean(), rel=1e-11)
+    assert abs(change[:64].mean() - change.mean()) > 1e-4
 
 
 @pytest.mark.parametrize("column", ["age", "shop", "hour", "day"])

@@ -11,7 +11,7 @@ from tensorlace.machines.linear_response import LinearResponse
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.sources.reference_rows import ReferenceRows
 
-__all__ = ["ROTATED_ROWS", "averaged_response", "features", "position"]
+__all__ = ["ROTATED_ROWS", "averaged_response", "position"]
 
 ROTATED_ROWS = 512
 """Rows of an average that does not factorise: each value of the column is a pass over them.
@@ -65,7 +65,8 @@ def _factorised(
     column = machine.columns.columns[p]
     u = column.variable(values)
     phi = column.phi(u)
-    found = machine.fit.network.averaged(features(machine, rows.X), rows.weight, p, phi)
+    others = list(machine.columns.features(machine.columns.variables(rows.X)))
+    found = machine.fit.network.averaged(others, rows.weight, p, phi)
     if found is None:
         return None
     gradient = np.concatenate([found.gradient[e] for e in machine.fit.bayesian_cores])
@@ -85,9 +86,3 @@ def _row_by_row(
         X[:, d] = value
         averages.append(machine.linear_response(X).combined(rows.weight[:, None]))
     return LinearResponse.joined(averages)
-
-
-def features(machine: KernelMachine, X: Array) -> list[Array]:
-    """Basis functions (I_d, n) of each column of the network, of raw rows (n, D)."""
-    u = machine.columns.variables(X)
-    return [c.phi(x) for c, x in zip(machine.columns.columns, u, strict=True)]
