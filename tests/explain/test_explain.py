@@ -130,7 +130,7 @@ def test_what_support_holds_is_seen_on_fewer_rows_where_that_is_dear(monkeypatch
     before, after = (m.target(m.mean(moved)) for m in (machine.without_support(), held))
     change = after - before
     assert found[0] == pytest.approx(before.mean() + change[:64].mean(), rel=1e-11)
-    assert abs(change[:64].mean() - change.mean()) > 1e-4
+    assert abs(change[:64].mean() - change.mean()) > 1e-6  # all rows would say something else
 
 
 @pytest.mark.parametrize("column", ["age", "shop", "hour", "day"])
