@@ -28,6 +28,7 @@ from tensorlace.cli.commands import compare, demo
 from tensorlace.cli.commands.compare import judge
 from tensorlace.cli.schema import schema_of
 from tensorlace.cli.scores import score, verdict
+from tensorlace.search.task import Progress
 from tensorlace.sources.files import read_frame
 
 N = 80
@@ -343,14 +344,23 @@ def moved(capsys, **params):
     return bar.states
 
 
-def test_the_bar_follows_a_search(capsys):
+def test_the_bar_follows_a_search(capsys, monkeypatch):
+    """By the share of the budget that the cost model says fits have taken, whatever was planned."""
+    spent = []
+    fitted = Progress.fitted
+
+    def kept(self, candidate, width, n_rows):
+        fitted(self, candidate, width, n_rows)
+        spent.append(self.spent / self._work)
+
+    monkeypatch.setattr(Progress, "fitted", kept)
     states = moved(capsys, time_budget=3)
     trying = [share for what, share in states if what == "trying models"]
     best = [share for what, share in states if what == "fitting the best"]
-    assert len(trying) >= 15
+    assert len(trying) >= 15  # each of three candidates, whatever the machine, in five folds
+    assert trying == [float(f"{min(share, 1.0):.0%}"[:-1]) / 100 for share in spent]
     assert trying == sorted(trying)
-    assert trying[0] < 0.05
-    assert 0.3 < trying[-1] < 1.0
+    assert trying[0] < trying[-1]
     assert best == [k / len(best) for k in range(1, len(best) + 1)]
     assert states[len(trying) :] == [("fitting the best", share) for share in best]
 

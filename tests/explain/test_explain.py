@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from tensorlace import EffectsDisplay, InputError, Periodic, TNKMRegressor
+from tensorlace.explain import averaged_response
 from tensorlace.explain.effects import effects_of
 from tensorlace.explain.relevance import relevance_of
 from tensorlace.machines.noise import Noise
@@ -99,6 +100,37 @@ def test_effects_are_averages_over_rows(model, d):
         assert found.std[k] == pytest.approx(draws.std(), rel=0.06)
         assert found.lower[k] == pytest.approx(np.quantile(draws, 0.05), abs=0.25 * found.std[k])
         assert found.upper[k] == pytest.approx(np.quantile(draws, 0.95), abs=0.25 * found.std[k])
+
+
+@pytest.mark.parametrize("d", [0, 2])
+def test_effects_are_averages_of_what_support_holds(model, d):
+    """Where most rows are beyond what training rows have shown, and values beyond the range."""
+    tight = [
+        replace(m, support=replace(m.support, low=-0.5, high=0.6, largest=0.5 * m.support.largest))
+        for m in model.machines_
+    ]
+    held = with_ensemble(model, machines=tuple(tight))
+    grid = np.array([-1.2, 0.3, 2.5])
+    found, bare = (m.partial_effects(d, grid, method="alone") for m in (held, model))
+    for k, value in enumerate(grid):
+        mean, draws = brute(held, X, d, value)
+        assert found.mean[k] == pytest.approx(mean, rel=1e-11)
+        assert found.std[k] == pytest.approx(draws.std(), rel=0.06)
+    assert np.max(np.abs(found.mean - bare.mean)) > 0.01 * Y.std()
+    assert np.max(found.std / bare.std) > 1.2
+
+
+def test_what_support_holds_is_seen_on_fewer_rows_where_that_is_dear(monkeypatch):
+    machine = fitted(X, Y).machines_[0]
+    held = replace(machine, support=replace(machine.support, low=-0.5, high=0.6))
+    monkeypatch.setattr(averaged_response, "_HELD_WORK", 1)
+    rows, moved = ReferenceRows(X, np.full(N, 1.0 / N)), X.copy()
+    moved[:, 0] = 0.3
+    found, _ = averaged_response.averaged_response(held, rows, 0, np.array([0.3]))
+    before, after = (m.target(m.mean(moved)) for m in (machine.without_support(), held))
+    change = after - before
+    assert found[0] == pytest.approx(before.mean() + change[:64].mean(), rel=1e-11)
+    assert abs(change[:64].mean() - change.mean()) > 1e-6  # all rows would say something else
 
 
 @pytest.mark.parametrize("column", ["age", "shop", "hour", "day"])

@@ -148,6 +148,19 @@ def test_curves_are_accumulated_differences(model, d):
     assert np.array_equal(found.rows, np.sort(X[:, d]))
 
 
+def test_curves_are_held_as_predictions_are(model):
+    """Where most rows are beyond what training rows have shown."""
+    tight = [
+        replace(m, support=replace(m.support, low=-0.5, high=0.6, largest=0.4 * m.support.largest))
+        for m in model.machines_
+    ]
+    held = with_ensemble(model, machines=tuple(tight))
+    found, bare = held.partial_effects(0, n_points=5), model.partial_effects(0, n_points=5)
+    agrees(found, held, X, lambda f: curve_by_loops(f, X, 0, found.grid))
+    assert np.max(np.abs(found.mean - bare.mean)) > 0.1 * Y.std()
+    assert np.max(found.std / bare.std) > 1.3
+
+
 @pytest.mark.parametrize(("column", "period"), [("size", None), ("hour", 24.0)])
 def test_curves_with_gaps_and_round_a_circle(shops, column, period):
     d, rows = list(TABLE.columns).index(column), shops.fitted_model().reference_rows.X

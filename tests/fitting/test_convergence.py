@@ -5,6 +5,7 @@ import pytest
 
 from tensorlace import TNKMRegressor
 from tensorlace.columns.bases import Chebyshev, Cosine
+from tensorlace.estimators.messages import FAR
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import infer
 from tensorlace.fitting.run import Run, Start
@@ -73,6 +74,39 @@ def test_a_newton_step_moves_no_row_further_than_the_bound():
     assert np.all(ratio <= decrement * (1.0 + 1e-9))
     # and is met by a row whose Jacobian is along the gradient
     assert g @ S @ g / np.sqrt(g @ S @ g) == pytest.approx(decrement, rel=1e-9)
+
+
+def test_a_newton_step_moves_the_rows_by_less_than_a_share_of_the_noise():
+    """Root mean square over rows, in units of the noise: λ / √N bounds it, as H ≥ β AᵀA."""
+    p = problem(5, N=50, bases=BASES)
+    fit = fitted(p, curvature=GGN())
+    end = p.at(fit.network.cores)
+    H, _ = precision_matrix(end, GGN())
+    A, g = jacobian(end.cores, end.phi), gradient(end)
+    moved = np.sqrt(p.beta * np.mean((A @ np.linalg.solve(H, g)) ** 2))
+    assert 0.0 < moved <= fit.convergence.decrement / np.sqrt(50)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_without_noise_what_is_left_matters_beside_the_noise_too():
+    """An early end is no matter of a tiny deviation: the whole error is far from its end."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (4000, 3))
+    y = np.exp(X[:, 0] * X[:, 1]) * (1.0 + X[:, 2])
+
+    def predicted(steps):
+        model = TNKMRegressor(rank=4, n_basis=5, basis="legendre", warp="minmax", additive=True)
+        model.set_params(prior_groups="column_order", max_sweeps=steps, random_state=0)
+        model.fit(X[:3000], y[:3000])
+        return model.machines_[0].fit.convergence.decrement, model.predict_dist(X[3000:])
+
+    (decrement, early), (_, late) = predicted(35), predicted(300)
+    assert decrement > FAR
+    away = np.abs(late.mean - early.mean) / early.std
+    assert np.max(away) > 1.0
+    error_early, error_late = (np.sqrt(np.mean((d.mean - y[3000:]) ** 2)) for d in (early, late))
+    assert error_late < 0.5 * error_early
+    assert np.median(late.std) < 0.5 * np.median(early.std)
 
 
 def test_one_column_in_closed_form():

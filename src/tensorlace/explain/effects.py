@@ -38,7 +38,8 @@ class Effects:
     """Average prediction at values of a column, in units of y.
 
     The band is about the average function, not about new targets: the noise is no part of it, and
-    what is uncertain in all rows alike does not average out.
+    what is uncertain in all rows alike does not average out. Beyond what training rows support,
+    means are held and widths grow row by row as those of predictions.
 
     Attributes
     ----------

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace._types import Array, Mask
-from tensorlace.explain.averaged_response import features
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.predictive.distributions import Mixture
@@ -120,18 +119,18 @@ def _posterior_of(
     machine: KernelMachine, found: Comparisons, point: Array, combined: Array
 ) -> tuple[Array, Array]:
     """Mean and variance (k,) of the effects of one machine, for its standardised target."""
-    network, cores = machine.fit.network, machine.fit.bayesian_cores
-    P = sum(machine.fit.cores[d].size for d in cores)
-    sums, gradient = np.zeros(combined.shape[1]), np.zeros((P, combined.shape[1]))
-    size = int(np.clip(_BATCH_NUMBERS // max(P, 1), 32, 512))
+    width, total = machine.fit.posterior.n_weights, None
+    size = int(np.clip(_BATCH_NUMBERS // max(width, 1), 32, 512))
     for a in range(0, len(point), size):
-        phi, part = features(machine, found.X[a : a + size]), found.part[a : a + size]
+        part = found.part[a : a + size]
         hit, which = np.unique(part, return_inverse=True)
         place = np.zeros((len(part), len(hit)))
         place[np.arange(len(part)), which] = point[a : a + size]
-        sums[hit] += network.response(phi) @ place
-        gradient[:, hit] += network.jacobian(phi, cores) @ place
-    return combined @ sums, machine.fit.posterior.quad(gradient @ combined.T)
+        some = machine.linear_response(found.X[a : a + size]).combined(place)
+        effects = some.combined(combined[:, hit].T)
+        total = effects if total is None else total + effects
+    assert total is not None
+    return total.mean, machine.variance(total)
 
 
 def between_values(

@@ -14,6 +14,7 @@ from tensorlace.columns.warps import Standardise
 from tensorlace.linalg.blas_threads import one_blas_thread
 from tensorlace.machines.core_variance import CoreVariance
 from tensorlace.machines.fitted import Fitted
+from tensorlace.machines.linear_response import LinearResponse
 from tensorlace.machines.support import (
     Support,
     beyond_variance,
@@ -164,6 +165,35 @@ class KernelMachine:
 
         return np.concatenate(self._map(work, X, threads))
 
+    def linear_response(self, X: Array) -> LinearResponse:
+        """What is predicted of rows (n, D) as `functions` draws it jointly, in standard units.
+
+        With means held and Jacobians widened as ``support`` has it. All rows at once.
+        """
+        u, network = self.columns.variables(X), self.fit.network
+        phi, novel = list(self.columns.features(u)), novel_values(self.columns, u)
+        mean, G = network.response(phi), network.jacobian(phi, self.fit.bayesian_cores)
+        if self.support is not None:
+            mean, ratio = self._held(mean, G)
+            G = G * ratio
+        beyond = self._beyond(X)
+        if beyond is None:
+            beyond = np.zeros(novel.shape)
+        if novel.any() or beyond.any():
+            Z = network.column_environments(phi)
+        else:
+            Z = [np.zeros((v.size, len(X))) for v in self.unseen_variances]
+        return LinearResponse(
+            *(mean, G),
+            tuple(z * mask for z, mask in zip(Z, novel, strict=True)),
+            tuple(z * amount for z, amount in zip(Z, beyond, strict=True)),
+        )
+
+    def variance(self, response: LinearResponse) -> Array:
+        """Variance (n,) under the posterior of a `linear_response` or of sums of it."""
+        extra = response.extra_variance(self.unseen_variances, self.range_roots)
+        return self.fit.posterior.quad(response.gradient) + extra
+
     @property
     def noise_std(self) -> float:
         """Noise standard deviation, eq. (cond_model), in units of the standardised target."""
@@ -212,13 +242,16 @@ class KernelMachine:
 
     def _held_draws(self, f: Array, G: Array, deviation: Array) -> Array:
         """Draws (n, m) of the linearised response, from its mean (n,) and Jacobian (P, n)."""
-        away = G.T @ deviation
+        mean, ratio = self._held(f, G)
+        return mean[:, None] + ratio[:, None] * (G.T @ deviation)
+
+    def _held(self, f: Array, G: Array) -> tuple[Array, Array]:
+        """Mean (n,) as ``support`` holds it, and the factor (n,) on what is away from it."""
         if self.support is None:
-            return f[:, None] + away
+            return f, np.ones_like(f)
         variance = self.fit.posterior.quad(G)
         mean, wider = self.support.held(f, variance)
-        ratio = np.sqrt(np.divide(wider, variance, out=np.ones_like(f), where=variance > 0.0))
-        return mean[:, None] + ratio[:, None] * away
+        return mean, np.sqrt(np.divide(wider, variance, out=np.ones_like(f), where=variance > 0.0))
 
     def _moved(self, deviation: Array) -> Network:
         """The network with its Bayesian cores moved by ``deviation``."""

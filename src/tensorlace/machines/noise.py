@@ -124,9 +124,8 @@ class Noise(NoiseModel):
     @property
     def trivial(self) -> bool:
         """Whether it changes nothing."""
-        return (
-            self.factor == self.shrink == 1.0 and self.kind == "gaussian" and np.isinf(self.tails)
-        )
+        plain = self.factor == self.shrink == 1.0 and self.kind == "gaussian"
+        return plain and bool(np.isinf(self.tails))
 
     @property
     def valid(self) -> bool:
