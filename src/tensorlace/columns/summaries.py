@@ -22,6 +22,7 @@ __all__ = [
     "ColumnSummary",
     "Frame",
     "TableSummary",
+    "canonical_order",
     "merge",
     "merge_tables",
     "summarise",
@@ -38,6 +39,9 @@ EXACT_VALUES = 16384
 
 KEPT_VALUES = 8192
 """Most distinct values of a compressed sketch: half the former, so that two merge without loss."""
+
+_DIGITS = 9
+"""Digits in which the shapes of two columns are compared: fewer than rounding leaves."""
 
 Names = Sequence[str] | None
 
@@ -119,6 +123,33 @@ class ColumnSummary:
 
 TableSummary = tuple[ColumnSummary, ...]
 """One summary per column."""
+
+
+def canonical_order(summaries: Sequence[ColumnSummary]) -> list[int]:
+    """Numbers of the columns in an order that says nothing of how they stand in the table.
+
+    By the shape of their distributions, which neither units nor a change of sign alter. Columns
+    that cannot be told apart stay as they stand.
+
+    >>> a, b = (summarise(np.array(x)) for x in ([0.0, 5.0, 6.0], [1.0, 2.0, 4.0]))
+    >>> canonical_order([a, b]), canonical_order([b, a])
+    ([0, 1], [1, 0])
+    """
+
+    def shape(k: int) -> tuple[float, ...]:
+        s = summaries[k]
+        if s.empty or s.constant:
+            return 0.0, 0.0, round(s.missing / (s.n + s.missing or 1.0), _DIGITS)
+        middle = s.mean / s.frame.width
+        spread = math.sqrt(s.m2 / s.n) / s.frame.width
+        missing = s.missing / (s.n + s.missing)
+        return (
+            round(min(middle, 1.0 - middle), _DIGITS),
+            round(spread, _DIGITS),
+            round(missing, _DIGITS),
+        )
+
+    return sorted(range(len(summaries)), key=shape)
 
 
 def summarise(x: Array, w: Array | None = None, *, missing: bool = False) -> ColumnSummary:

@@ -16,6 +16,7 @@ from tensorlace.columns.summaries import (
     LEAF_ROWS,
     ColumnSummary,
     TableSummary,
+    canonical_order,
     merge_tables,
     summarise_leaf,
 )
@@ -92,7 +93,7 @@ def fit_machines(
         table.reduce(partial(_check_targets, config.likelihood), max, threads=threads)
     if not config.likelihood.standardises:
         target = Standardise.unchanged()
-    columns = _columns(config, table, summaries, threads)
+    columns, order = _columns(config, table, summaries, threads)
     config = config.for_table(columns.sizes, table.n_rows, target.scale)
     constants = [column.basis.constant() for column in columns.columns]
     n_weights = config.n_weights(columns.sizes)
@@ -124,7 +125,7 @@ def fit_machines(
 
         def member(number: int, seed: int) -> KernelMachine | None:
             rng = np.random.default_rng(seed)
-            network = _first(config, constants, rng)
+            network = _first(config, constants, order, rng)
             told = progress[number] if progress else None
             saver = Checkpointer.of(checkpoint, number, network.cores, identity)
             start, parts = Start(network), stages
@@ -159,9 +160,15 @@ def _block_rows(config: Config, sizes: Sequence[int]) -> int:
     return max(FEWEST_BLOCK_ROWS, min(config.engine.block_rows(widest), within))
 
 
-def _first(config: Config, constants: Sequence[Array], rng: np.random.Generator) -> Network:
-    """Where the weights of a member begin."""
-    network = config.products.initialise(constants, config.rank, rng)
+def _first(
+    config: Config, constants: Sequence[Array], order: Sequence[int], rng: np.random.Generator
+) -> Network:
+    """Where the weights of a member begin: for columns in another order, the same in that order."""
+    if config.products.any_order:
+        drawn = config.products.initialise([constants[d] for d in order], config.rank, rng)
+        network = drawn.with_cores(tuple(drawn.cores[k] for k in np.argsort(order)))
+    else:
+        network = config.products.initialise(constants, config.rank, rng)
     if not config.additive:
         return network
     return Sum((network, Additive.zero(tuple(map(len, constants)))))
@@ -169,8 +176,8 @@ def _first(config: Config, constants: Sequence[Array], rng: np.random.Generator)
 
 def _columns(
     config: Config, table: Table, summaries: Sequence[ColumnSummary], threads: int
-) -> Columns:
-    """Warps and bases of all columns, after a rotation if there is one."""
+) -> tuple[Columns, list[int]]:
+    """Warps and bases of all columns, after a rotation if there is one; their `canonical_order`."""
     D = len(table.names)
     kinds = config.kinds or (Numeric(),) * D
     order, names, rotation = list(range(D)), table.names, None
@@ -191,7 +198,7 @@ def _columns(
         names=names,
         kinds=tuple(kinds[d] for d in order),
     )
-    return replace(columns, rotation=rotation)
+    return replace(columns, rotation=rotation), canonical_order(summaries)
 
 
 def _scatter(summaries: Sequence[ColumnSummary], kinds: Sequence[Kind]) -> Scatter | None:

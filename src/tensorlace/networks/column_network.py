@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -23,7 +23,14 @@ class ColumnNetwork(Network):
     """A network whose core d acts on the features of column d; the kind that has a name.
 
     Its environments decide everything else.
+
+    Attributes
+    ----------
+    any_order : bool
+        Whether it is the same network whatever the order of the columns.
     """
+
+    any_order: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod

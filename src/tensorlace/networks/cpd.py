@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -227,6 +227,7 @@ class CPD(ColumnNetwork):
     """
 
     cores: Cores
+    any_order: ClassVar[bool] = True
 
     def with_cores(self, cores: Cores) -> Self:
         """The same network with other weights."""

@@ -14,21 +14,27 @@ __all__ = ["Hashes", "fold_numbers", "hashes", "largest_hash", "part_of", "sampl
 def fold_numbers(X: Array, y: Array, n_folds: int) -> npt.NDArray[np.intp]:
     """Fold 0, 1, ... of each row (n,), by what is in the row and not by where it is.
 
-    Rows that are equal share a fold, so that repeating a row is the same as giving it a weight; and
-    only the order of the values within each column counts, so that units do not.
+    Rows that are equal share a fold, so that repeating a row is the same as giving it a weight;
+    only the order of the values within each column counts, so that units do not; and what stands
+    in which column does not matter, so that the order of columns does not.
 
     >>> fold_numbers(np.array([[1.0], [2.0], [2.0], [3.0]]), np.array([0.0, 1.0, 1.0, 5.0]), 3)
     array([1, 0, 0, 2])
     """
     key = np.zeros(len(y), dtype=np.uint64)
-    for column in (*X.T, y):
-        rank = np.unique(column, return_inverse=True)[1].astype(np.uint64)
-        key = _scrambled(key ^ _scrambled(rank + np.uint64(1)))
+    for column in X.T:
+        key += _scrambled(_ranks(column))
+    key = _scrambled(key ^ _scrambled(_scrambled(_ranks(y))))
     _, distinct = np.unique(key, return_inverse=True)
     return np.asarray(distinct % n_folds, dtype=np.intp)
 
 
 Hashes = npt.NDArray[np.uint64]
+
+
+def _ranks(column: Array) -> Hashes:
+    """1, 2, ... for the distinct values of a column (n,)."""
+    return np.unique(column, return_inverse=True)[1].astype(np.uint64) + np.uint64(1)
 
 
 def hashes(first: int, n: int) -> Hashes:
