@@ -261,6 +261,26 @@ def test_a_choice_checks_itself():
     assert TNKMRegressor(rank=1, n_basis=3, tol=1.0).fit(X, y).check_ is None
 
 
+def test_repeated_rows_whole_weights_and_the_order_of_columns_change_nothing():
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.uniform(size=70), rng.exponential(size=70), rng.normal(size=70) ** 3])
+    y = np.sin(4 * X[:, 0]) + X[:, 0] * X[:, 1] + 0.1 * rng.standard_normal(70)
+    weight = rng.integers(1, 4, 70)
+    new = np.column_stack([rng.uniform(size=50), rng.exponential(size=50), rng.normal(size=50)])
+
+    def said(X, y, weight=None, new=new):
+        model = TNKMRegressor(time_budget=1, random_state=0, n_jobs=1).fit(X, y, weight)
+        dist = model.predict_dist(new)
+        return dist.mean, dist.std
+
+    weighted = said(X, y, weight)
+    again = np.repeat(np.arange(70), weight)
+    np.testing.assert_array_equal(weighted, said(X[again], y[again]))
+    plain, order = said(X, y), [2, 0, 1]
+    reordered = said(X[:, order], y, new=new[:, order])
+    np.testing.assert_allclose(reordered, plain, rtol=1e-6, atol=1e-6)
+
+
 def test_a_search_gives_the_same_bits_by_processes_and_threads(monkeypatch):
     made = []
     monkeypatch.setattr(
