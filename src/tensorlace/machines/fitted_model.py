@@ -20,6 +20,7 @@ from tensorlace.machines.distrusted import DistrustedRows
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise_model import NoiseModel
+from tensorlace.machines.novelty import Novelty, novelty_of
 from tensorlace.networks.engine import Engine
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
@@ -237,13 +238,23 @@ class FittedModel:
         return self.calibration.interval(dist, coverage)
 
     def extrapolated(self, X: Array) -> npt.NDArray[np.bool_]:
-        """Rows (n,) with a value beyond what its column had in training.
+        """Rows (n,) unlike those of training, by a value or by a combination: see `novelty`."""
+        return self.novelty(X).unlike
 
-        Where all members rotate the columns, it is a number beyond the range of a component.
+    def novelty(self, X: Array) -> Novelty:
+        """How far n rows are from what training rows support, and why.
+
+        Where all members rotate the columns, values are those of the components.
         """
-        known = [m.columns for m in self.machines if m.columns.rotation is None]
-        columns = known[0] if known else self.machines[0].columns
-        return np.any(columns.outside(X), axis=1)
+        return self._novelty(X, self.ensemble.dist_and_ratio(X, self.threads)[1])
+
+    def dist_and_novelty(self, X: Array) -> tuple[Distribution, Novelty]:
+        """`dist` and `novelty` of n rows, at once."""
+        dist, ratio = self.ensemble.dist_and_ratio(X, self.threads)
+        return self.dist(X) if self.n_draws else dist, self._novelty(X, ratio)
+
+    def _novelty(self, X: Array, ratio: Array) -> Novelty:
+        return novelty_of(self.ensemble.columns, X, ratio)
 
     def shares(self) -> Array:
         """How much each member counts on average over reference rows (M,)."""
