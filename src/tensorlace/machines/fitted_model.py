@@ -25,6 +25,7 @@ from tensorlace.networks.engine import Engine
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.predictive.distributions import Distribution
+from tensorlace.predictive.held_back import HeldBackTest
 from tensorlace.sources.reference_rows import ReferenceRows
 
 __all__ = ["FitRecord", "FittedModel", "HoldsModel", "holder"]
@@ -61,6 +62,8 @@ class FitRecord:
         Share of the variance of y that each column accounts for, if it has been computed.
     distrusted : DistrustedRows or None
         Training rows that hardly counted; None of a fit without tails.
+    held_back : HeldBackTest or None
+        How it did on rows that were held back from everything; None if there were none.
     """
 
     estimator: str
@@ -77,6 +80,7 @@ class FitRecord:
     noise_results: Any = None
     relevance: Array | None = None
     distrusted: DistrustedRows | None = None
+    held_back: HeldBackTest | None = None
 
 
 @final
@@ -272,6 +276,10 @@ class FittedModel:
     def with_relevance(self, relevance: Array) -> Self:
         """The same model, whose record has the relevance (D,) of its columns."""
         return replace(self, record=replace(self.record, relevance=relevance))
+
+    def with_held_back(self, test: HeldBackTest) -> Self:
+        """The same model, whose record says how it did on rows held back."""
+        return replace(self, record=replace(self.record, held_back=test))
 
     def unlisted(self) -> Self:
         """The same model without the targets of rows that were distrusted; their number stays."""

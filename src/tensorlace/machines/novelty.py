@@ -53,7 +53,8 @@ class Novelty:
     def most_common(self) -> str:
         """The most frequent cause and in how many rows it is; empty if no row is unlike.
 
-        >>> Novelty(np.array([2.0, 0.1, 3.0]), ("a is ...", "", "a is ..."), ("a", "", "a")).most_common
+        >>> found = Novelty(np.array([2.0, 0.1, 3.0]), ("a ...", "", "a ..."), ("a", "", "a"))
+        >>> found.most_common
         'a (2 rows)'
         """
         found = Counter(cause for cause in self.causes if cause).most_common(1)

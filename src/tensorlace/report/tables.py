@@ -152,14 +152,21 @@ def _if_any(value: float | None, infinite: str = "") -> str:
     return number(value) if np.isfinite(value) else infinite
 
 
-def row_table(rows: ReportedRows, which: Iterable[int], relevance: Array) -> dict[str, Any]:
-    """Single rows with their predictions and the columns that matter most."""
+def row_table(
+    rows: ReportedRows, which: Iterable[int], relevance: Array, *, why: bool = False
+) -> dict[str, Any]:
+    """Single rows with their predictions and the columns that matter most.
+
+    With ``why`` also how far they are from training rows, and the reason.
+    """
     columns = np.argsort(-relevance, kind="stable")[:_COLUMNS_SHOWN]
     columns = np.sort(columns)
     known = rows.y is not None
     head = ["row", *(["observed"] if known else []), "predicted", "95 % interval"]
     head += ["residual / std"] if known else []
+    head += ["novelty"] if why else []
     head += [rows.names[d] for d in columns]
+    head += ["unlike training by"] if why else []
     z = rows.z if known else None
     lines = []
     for k in which:
@@ -170,7 +177,9 @@ def row_table(rows: ReportedRows, which: Iterable[int], relevance: Array) -> dic
         line.append(f"{number(rows.ends[k, 0])} … {number(rows.ends[k, 3])}")
         if z is not None:
             line.append(f"{z[k]:+.2f}")
+        line += [number(rows.novelty.measure[k])] if why else []
         line += [_cell(rows, d, k) for d in columns]
+        line += [rows.novelty.reasons[k]] if why else []
         lines.append(line)
     return {"head": head, "lines": lines}
 
