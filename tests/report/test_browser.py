@@ -184,7 +184,7 @@ def test_a_combination_off_the_data_is_named_as_by_python(driver, tmp_path):
 
     found = said(driver)
     assert found["novelty"]["measure"] == pytest.approx(
-        model.novelty([found["x"]]).measure[0], rel=1e-9
+        model.novelty(pd.DataFrame([found["x"]], columns=["a", "b"])).measure[0], rel=1e-9
     )
     assert found["novelty"]["measure"] <= 1.0
     assert words().startswith("Like the training rows.")
@@ -192,7 +192,7 @@ def test_a_combination_off_the_data_is_named_as_by_python(driver, tmp_path):
         box = driver.find_element("css selector", f"#column-{column} ~ input[type=number]")
         box.clear()
         box.send_keys(value)
-    found, wanted = said(driver), model.novelty([[0.9, -0.9]])
+    found, wanted = said(driver), model.novelty(pd.DataFrame({"a": [0.9], "b": [-0.9]}))
     assert found["x"] == [0.9, -0.9]
     assert wanted.causes == ("the combination of values",)
     assert found["novelty"]["measure"] == pytest.approx(wanted.measure[0], rel=1e-9)

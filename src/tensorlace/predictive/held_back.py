@@ -48,7 +48,7 @@ class HeldBackTest:
 
     @property
     def scores(self) -> str:
-        """The scores in a line.
+        """The scores in a line, with the coverage unless the message says it.
 
         >>> HeldBackTest(20, 0, 0.5, 0.91, np.nan, 0.3, 0.95, 0.9, 2.0, False, "").scores
         'RMSE 0.5, R² 0.91, CRPS 0.3, 90 % of targets in 95 % intervals'
@@ -56,7 +56,8 @@ class HeldBackTest:
         known = {"RMSE": self.rmse, "R²": self.r2, "NLL": self.nll, "CRPS": self.crps}
         words = [f"{name} {value:.4g}" for name, value in known.items() if np.isfinite(value)]
         inside = f"{100 * self.coverage:.3g} % of targets in {100 * self.level:g} % intervals"
-        return ", ".join([*words, inside])
+        told = f"{100 * self.level:g} % intervals hold" in self.message
+        return ", ".join(words if told else [*words, inside])
 
     def __str__(self) -> str:
         some = f"{self.n_rows:,} row{'s' * (self.n_rows > 1)} held back for a test"

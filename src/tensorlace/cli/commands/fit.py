@@ -155,7 +155,7 @@ def fit(
         )
         say(["", *verdict(scores)])
         if scores["unlike"]:
-            say([f"Beware: {count(scores['unlike'], 'row')} of them unlike those of training."])
+            say([f"Beware: {count(scores['unlike'], 'row')} unlike those of training."])
     say(["", f"Model: {path} ({number(path.stat().st_size / 1024)} KiB)"])
     if interrupts.came:
         raise typer.Exit(130)
