@@ -234,6 +234,12 @@ def test_large_models_are_made_smaller_and_the_page_says_how_far_off(
     off = np.abs(np.array([p["std"] for p in found]) / model.predict_dist(X[:50]).std - 1).max()
     stated = float(re.search(r"and at most ([\d.]+)%\.", page.plain)[1]) / 100
     assert 0 < off == pytest.approx(stated, abs=6e-5)
+    measure = np.array([p["novelty"]["measure"] for p in found])
+    apart = np.abs(measure / model.novelty(X[:50]).measure - 1)
+    words = r"Its novelty is typically ([\d.]+)% and at most ([\d.]+)% from"
+    typical, most = (float(v) / 100 for v in re.search(words, page.plain).groups())
+    assert typical == pytest.approx(np.median(apart), abs=6e-5)
+    assert 0 < most == pytest.approx(apart.max(), abs=6e-5)
 
 
 def test_ten_thousand_rows(tmp_path):

@@ -200,8 +200,17 @@ def _panel(rows: ReportedRows, worst: list[int], room: int) -> tuple[str, Any]:
         size = int(0.95 * size)
     if small is full:
         return text, None
-    away = deviation(small.ensemble.dist(rows.X), full.ensemble.dist(rows.X))
-    return text, {"by": away, "members": len(small.machines), "of": len(full.machines)}
+    dist, novelty = small.dist_and_novelty(rows.X)
+    away = deviation(dist, full.ensemble.dist(rows.X))
+    measure = rows.novelty.measure
+    apart = np.abs(novelty.measure - measure) / np.where(measure > 0.0, measure, 1.0)
+    return text, {
+        "by": away,
+        "members": len(small.machines),
+        "of": len(full.machines),
+        "novelty": float(np.median(apart)),
+        "largest_novelty": float(np.max(apart)),
+    }
 
 
 def _content(model: FittedModel, rows: ReportedRows, worst: list[int]) -> dict[str, Any]:

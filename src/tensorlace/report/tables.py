@@ -162,26 +162,25 @@ def row_table(
     columns = np.argsort(-relevance, kind="stable")[:_COLUMNS_SHOWN]
     columns = np.sort(columns)
     known = rows.y is not None
-    head = ["row", *(["observed"] if known else []), "predicted", "95 % interval"]
+    head = ["row", *(["why", "novelty"] if why else [])]
+    head += [*(["observed"] if known else []), "predicted", "95 % interval"]
     head += ["residual / std"] if known else []
-    head += ["novelty"] if why else []
     head += [rows.names[d] for d in columns]
-    head += ["unlike training by"] if why else []
     z = rows.z if known else None
     lines = []
     for k in which:
         line = [f"{rows.numbers[k]:,}"]
+        if why:
+            line += [rows.novelty.reasons[k], number(rows.novelty.measure[k])]
         if rows.y is not None:
             line.append(number(rows.y[k]))
         line += [number(rows.dist.mean[k])]
         line.append(f"{number(rows.ends[k, 0])} … {number(rows.ends[k, 3])}")
         if z is not None:
             line.append(f"{z[k]:+.2f}")
-        line += [number(rows.novelty.measure[k])] if why else []
         line += [_cell(rows, d, k) for d in columns]
-        line += [rows.novelty.reasons[k]] if why else []
         lines.append(line)
-    return {"head": head, "lines": lines}
+    return {"head": head, "lines": lines, "words": 1 if why else None}
 
 
 def _cell(rows: ReportedRows, d: int, k: int) -> str:
