@@ -129,7 +129,7 @@ def test_what_rows_held_back_said_is_kept(model, tmp_path):
     }
     assert f"{TEST}." in " ".join(str(copy.summary()).split())
     save(model, tmp_path / "bare.tlace")  # without them, a file is as it was before
-    assert b"_held_back" not in (tmp_path / "bare.tlace").read_bytes()
+    assert b"held_back" not in (tmp_path / "bare.tlace").read_bytes()
 
 
 @pytest.mark.parametrize(
