@@ -41,6 +41,6 @@ ax.set(xlabel="x", ylabel="standard deviation")
 ax.legend(frameon=False)
 
 # %%
-# `extrapolated` names rows beyond what the training rows had.
+# `extrapolated` names rows unlike those of training.
 
 print(f"{model.extrapolated(grid).mean():.0%} of the grid is extrapolation")

@@ -32,6 +32,7 @@ from tensorlace.search.task import Progress
 from tensorlace.sources.files import read_frame
 
 N = 80
+PREDICTED = ("mean", "std", "lower", "upper", "novelty", "unlike")
 SHOPS = ("a, b", 'say "hi"', "=cmd()")
 
 
@@ -151,13 +152,40 @@ def test_fit(model):
     assert fitted.verbose == 0
 
 
+def test_the_outcome_of_the_test_is_in_the_model(tl, folder):
+    words = ("fit", "data.csv", "-t", "price", "--rank", "1", "--test-share", "0.25")
+    said = valid("fit", tl(*words, "-o", "quarter.tlace", "--json").json)["test"]
+    fitted = tensorlace.load(folder / "quarter.tlace").fitted_model()
+    kept = fitted.record.held_back
+    assert kept.n_rows == said["rows"] == 20
+    for key in ("rmse", "r2", "nll", "crps", "level", "coverage", "width"):
+        assert getattr(kept, key) == said[key], key
+    assert (kept.n_unlike, kept.contradicted) == (said["unlike"], said["contradicted"])
+    assert kept.message == said["message"]
+    # the same rows once more, drawn and scored by hand
+    frame = make_table()
+    known = frame[frame["price"].notna()].reset_index(drop=True)
+    known["day"] = pd.to_datetime(known["day"])
+    known["code"] = known["code"].astype(int)
+    rows = known.iloc[np.sort(np.random.default_rng(0).permutation(N - 1)[:20])]
+    X = fitted.encode(rows.drop(columns="price"))
+    away = rows["price"] - fitted.mean(X)
+    assert kept.rmse == pytest.approx(float(np.sqrt(np.mean(away**2))), rel=1e-12)
+    lower, upper = fitted.interval(fitted.dist(X), 0.95)
+    assert kept.coverage == np.mean((lower <= rows["price"]) & (rows["price"] <= upper))
+    assert kept.n_unlike == int(fitted.extrapolated(X).sum())
+    none = tl(*words[:-1], "0", "-o", "all.tlace", "--json").json
+    assert none["test"] is None
+    assert tensorlace.load(folder / "all.tlace").fitted_model().record.held_back is None
+
+
 def test_predict_adds_columns_and_keeps_the_rest(tl, model, folder):
     path, _ = model
     result = tl("predict", path, "data.csv", "-o", "out.csv", "--coverage", "0.8")
     assert (result.code, result.out) == (0, "")
     with open(folder / "data.csv", newline="") as a, open(folder / "out.csv", newline="") as b:
         before, after = list(csv.reader(a)), list(csv.reader(b))
-    assert after[0] == [*before[0], "mean", "std", "lower", "upper"]
+    assert after[0] == [*before[0], *PREDICTED]
     assert len(after) == N + 1
     for old, new in zip(before[1:], after[1:], strict=True):
         assert [cell.removeprefix("'") for cell in new[:6]] == old
@@ -166,8 +194,11 @@ def test_predict_adds_columns_and_keeps_the_rest(tl, model, folder):
     frame["day"] = pd.to_datetime(frame["day"])
     frame["code"] = frame["code"].astype(int)
     dist = fitted.predict_dist(frame.drop(columns="price"))
-    got = np.array([row[6:] for row in after[1:]], dtype=float)
-    assert np.array_equal(got, np.column_stack([dist.mean, dist.std, *dist.interval(0.8)]))
+    novelty = fitted.novelty(frame.drop(columns="price"))
+    got = np.array([row[6:11] for row in after[1:]], dtype=float)
+    want = (dist.mean, dist.std, *dist.interval(0.8), novelty.measure)
+    assert np.array_equal(got, np.column_stack(want))
+    assert [row[11] for row in after[1:]] == list(novelty.reasons)
 
 
 def test_predict_gives_calibrated_intervals(tl, model, folder):
@@ -189,7 +220,7 @@ def test_predict_to_parquet_json_and_from_parquet(tl, model, folder):
     path, _ = model
     assert tl("predict", path, "data.parquet", "-o", "out.parquet").code == 0
     out = pd.read_parquet(folder / "out.parquet")
-    assert list(out.columns)[-4:] == ["mean", "std", "lower", "upper"]
+    assert tuple(out.columns)[-6:] == PREDICTED
     assert out["shop"].tolist()[:3] == make_table()["shop"].tolist()[:3]
     content = valid("predict", tl("predict", path, "data.csv", "--json").json)
     assert content["rows"] == len(content["predictions"]) == N
@@ -204,12 +235,16 @@ def test_predict_with_names_that_are_taken_and_shuffled_columns(tl, model, folde
     frame.to_csv(folder / "new.csv", index=False, sep=";")
     result = tl("predict", path, "new.csv")
     assert "predictions are predicted_mean, predicted_std" in result.err
-    assert "1 of 80 rows with values that training did not have" in result.err
+    assert "1 of 80 rows unlike those of training, most often by shop (1 row)" in result.err
     header = next(csv.reader(io.StringIO(result.out)))
     assert header == [
         *frame.columns,
-        *(f"predicted_{n}" for n in ("mean", "std", "lower", "upper")),
+        *(f"predicted_{n}" for n in PREDICTED),
     ]
+    rows = list(csv.reader(io.StringIO(result.out)))[1:]
+    reasons = [row[-1] for row in rows]
+    assert reasons == ["shop has a value that no training row had", *[""] * (N - 1)]
+    assert [float(row[-2]) > 1.0 for row in rows] == [reason != "" for reason in reasons]
 
 
 def test_categories_that_look_like_numbers(tl, folder):
@@ -236,6 +271,9 @@ def test_numbers_that_are_categories_meet_new_text(tl, model, folder):
     frame.to_csv(folder / "b.csv", index=False)
     a, b = (tl("predict", path, name, "--json").json for name in ("a.csv", "b.csv"))
     assert (a["extrapolated"], b["extrapolated"]) == (0, 1)
+    assert b["predictions"][0]["novelty"] > 1.0 >= a["predictions"][0]["novelty"]
+    assert b["predictions"][0]["unlike"] == "code has a value that no training row had"
+    assert a["predictions"][0]["unlike"] == ""
     assert a["predictions"][1:] == b["predictions"][1:]
 
 
@@ -254,6 +292,14 @@ def test_evaluate(tl, model):
         assert content[ours] == pytest.approx(expected[theirs], rel=1e-12)
     variance = np.var(frame["price"])
     assert content["r2"] == pytest.approx(1 - expected["rmse"] ** 2 / variance, rel=1e-12)
+    assert (content["extrapolated"], content["unlike"]) == (0, None)
+    frame = make_table()
+    frame.loc[:2, "shop"], frame.loc[6, "x"] = "new", 3.0
+    frame.to_csv("strange.csv", index=False)
+    content = valid("evaluate", tl("evaluate", path, "strange.csv", "--json").json)
+    assert (content["extrapolated"], content["unlike"]) == (4, "shop (3 rows)")
+    said = " ".join(tl("evaluate", path, "strange.csv").out.split())
+    assert "Beware: 4 rows unlike those of training, mostly by shop (3 rows)." in said
     result = tl("evaluate", path, "data.csv", "--coverage", "0.5")
     assert result.code == 0
     assert "coverage 50%" in result.out
@@ -270,8 +316,11 @@ def test_inspect(tl, model):
     assert content["members"][0]["rank"] == 2
     assert content["bytes"] == path.stat().st_size
     assert content["held_out"] is None
+    assert content["held_back"]["n_rows"] == 8
+    assert content["held_back"]["rmse"] == content["notes"]["test_rmse"]
     assert content["rows_in_file"] == 71
     result = tl("inspect", path)
+    assert "8 rows held back for a test; " in result.out
     assert "71 training rows in the file" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
     assert re.search(r"^shop +Categorical\(\) +3$", result.out, re.M)

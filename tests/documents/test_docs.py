@@ -113,7 +113,8 @@ def test_commands_of_the_guide_run(tmp_path, monkeypatch):
             assert result.exit_code == 0, f"{text}\n{result.output}"
             done.append(name)
     assert {"fit", "predict", "evaluate", "inspect", "compare", "schema"} == set(done)
-    assert list(pd.read_csv("out.csv").columns[-4:]) == ["mean", "std", "lower", "upper"]
+    added = list(pd.read_csv("out.csv").columns[-6:])
+    assert added == ["mean", "std", "lower", "upper", "novelty", "unlike"]
 
 
 @pytest.mark.parametrize(

@@ -72,5 +72,7 @@ def agree(javascript, model, rows, tolerance=1e-9):
         # means and quantiles may be zero anywhere, a standard deviation only at a forced zero
         scale = np.abs(values.T) + dist.std * (1.0 if key in ("mean", "quantiles") else 1e-6)
         assert np.max(np.abs(got - values).T / scale) <= tolerance, key
-    outside = [row["outside"] for row in found]
-    assert outside == model.extrapolated(rows).tolist()
+    novelty = model.novelty(rows)
+    measure = [row["novelty"]["measure"] for row in found]
+    np.testing.assert_allclose(measure, novelty.measure, rtol=max(tolerance, 1e-9), atol=1e-12)
+    assert [row["novelty"]["reason"] for row in found] == list(novelty.reasons)

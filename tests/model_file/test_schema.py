@@ -10,11 +10,22 @@ import pytest
 
 from tensorlace import ModelFileError, TNKMRegressor, load, save
 from tensorlace.laplace.curvature import Last
+from tensorlace.model_file.files import describe
 from tensorlace.model_file.schema import check_state
 from tensorlace.model_file.state import state_of
 from tensorlace.predictive.conformal import Calibration
-from tests.helpers.model_files import N, X, fitted, load_copy, refuses, resealed
-from tests.helpers.models import with_ensemble, with_model
+from tensorlace.predictive.held_back import HeldBackTest
+from tests.helpers.model_files import (
+    N,
+    X,
+    fitted,
+    load_copy,
+    refuses,
+    resealed,
+    round_trip,
+    same,
+)
+from tests.helpers.models import with_ensemble, with_model, with_record
 
 W = "machines_.0.fit.posterior.W"
 
@@ -103,6 +114,36 @@ def column(content):
 )
 def test_hostile_bases(data, basis):
     refuses(resealed(data, lambda c, a: column(c).update(basis=basis)))
+
+
+TEST = HeldBackTest(9, 1, 0.5, np.nan, 0.25, 0.125, 0.95, 1.0, 2.0, False, "no contradiction")
+
+
+def test_what_rows_held_back_said_is_kept(model, tmp_path):
+    tested = with_record(model, held_back=TEST)
+    copy = round_trip(tested, tmp_path, X[:, :1])
+    same(copy.fitted_model().record.held_back, TEST)
+    assert describe(tmp_path / "model.tlace")["about"]["held_back"] == {
+        **vars(TEST),
+        "r2": None,
+    }
+    assert f"{TEST}." in " ".join(str(copy.summary()).split())
+    save(model, tmp_path / "bare.tlace")  # without them, a file is as it was before
+    assert b"held_back" not in (tmp_path / "bare.tlace").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"n_rows": 0, "n_unlike": 0}, {"n_unlike": 10}, {"rmse": -1.0}, {"level": 1.0}),
+        *({"coverage": np.nan}, {"coverage": 1.5}),
+    ],
+    ids=str,
+)
+def test_a_test_that_cannot_be_is_refused(model, change, tmp_path):
+    wrong = with_record(model, held_back=dataclasses.replace(TEST, **change))
+    with pytest.raises(ModelFileError, match="_held_back does not fit"):
+        save(wrong, tmp_path / "wrong.tlace")
 
 
 def test_deeply_nested_values(data):

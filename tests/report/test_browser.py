@@ -92,6 +92,9 @@ def equal_to_python(found):
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-9 * dist.std[0])
     quantiles = MODEL.predict_quantiles(row, LEVELS)[0]
     np.testing.assert_allclose(found["quantiles"], quantiles, rtol=0, atol=1e-9 * dist.std[0])
+    novelty = MODEL.novelty(row)
+    assert found["novelty"]["measure"] == pytest.approx(novelty.measure[0], rel=1e-9)
+    assert found["novelty"]["reason"] == novelty.reasons[0]
 
 
 def press(driver, node, *keys):
@@ -145,7 +148,8 @@ def test_controls_of_every_kind_change_the_answer(browser):
     changed()
     Select(browser.find_element("id", "column-1")).select_by_value("other")
     changed()
-    assert "Beyond what training had" in browser.find_element("id", "answer").text
+    unlike = "Unlike the training rows: shop has a value that no training row had."
+    assert unlike in browser.find_element("id", "answer").text
     browser.find_element("id", "column-1-missing").click()
     changed()
     assert not browser.find_element("id", "column-1").is_enabled()
@@ -163,6 +167,37 @@ def test_controls_of_every_kind_change_the_answer(browser):
     start.select_by_index(2)
     changed()
     assert "observed" in browser.find_element("id", "answer").text
+
+
+def test_a_combination_off_the_data_is_named_as_by_python(driver, tmp_path):
+    """Two columns that rise together, set against each other within their ranges."""
+    rng = np.random.default_rng(2)
+    a = rng.uniform(-1, 1, 200)
+    table = pd.DataFrame({"a": a, "b": a + 0.05 * rng.standard_normal(200)})
+    model = fit(table, np.sin(2 * a) + 0.1 * rng.standard_normal(200))
+    path = write_report(model, table, None, tmp_path / "pair.html")
+    look(driver)
+    driver.get(path.as_uri())
+
+    def words():
+        return driver.find_element("css selector", "#answer .support").text
+
+    found = said(driver)
+    assert found["novelty"]["measure"] == pytest.approx(
+        model.novelty(pd.DataFrame([found["x"]], columns=["a", "b"])).measure[0], rel=1e-9
+    )
+    assert found["novelty"]["measure"] <= 1.0
+    assert words().startswith("Like the training rows.")
+    for column, value in enumerate(("0.9", "-0.9")):
+        box = driver.find_element("css selector", f"#column-{column} ~ input[type=number]")
+        box.clear()
+        box.send_keys(value)
+    found, wanted = said(driver), model.novelty(pd.DataFrame({"a": [0.9], "b": [-0.9]}))
+    assert found["x"] == [0.9, -0.9]
+    assert wanted.causes == ("the combination of values",)
+    assert found["novelty"]["measure"] == pytest.approx(wanted.measure[0], rel=1e-9)
+    assert words().startswith(f"Unlike the training rows: {wanted.reasons[0]}.")
+    assert f"novelty {wanted.measure[0]:.4g}; unlike above 1" in words()
 
 
 @pytest.mark.parametrize("d", range(len(WORDS)))

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -16,10 +17,13 @@ from tensorlace import TNKMRegressor, load, metrics, save
 from tensorlace.cli.app import run
 from tensorlace.compact.compaction import compact, n_bytes
 from tensorlace.errors import InputError
+from tensorlace.predictive.checks import check
+from tensorlace.predictive.held_back import HeldBackTest
 from tensorlace.report import write_report
 from tensorlace.report.regions import regions
 from tensorlace.report.reported_rows import ReportedRows
 from tests.helpers.javascript import start_javascript  # noqa: F401
+from tests.helpers.models import with_record
 from tests.helpers.reported import FRAME, KINDS, NEW, ROWS, N, X, Y, agree, fit
 
 
@@ -151,8 +155,49 @@ def test_few_rows(tmp_path, n):
 def test_values_that_training_did_not_have(mixed, tmp_path):
     y = np.concatenate([Y[:12], Y[-3:]])
     page = write(tmp_path, mixed, NEW, y)
-    assert f"{int(mixed.extrapolated(NEW).sum())} of 15 rows have a number beyond" in page.plain
+    found = mixed.novelty(NEW)
+    assert f"{int(found.unlike.sum())} of 15 rows are unlike those of training" in page.plain
+    assert f"most often by {found.most_common}: see" in page.plain
     assert "never seen" in page.plain
+    table = page.plain.split("Unlike the training rows")[1].split("Hessian")[0]
+    places = [table.index(found.reasons[k]) for k in np.argsort(-found.measure) if found.unlike[k]]
+    assert min(places) > 0
+
+
+TEST = HeldBackTest(
+    *(1234, 3, 0.25, 0.9, -0.5, 0.125, 0.95, 0.96, 1.5),
+    contradicted=False,
+    message="no contradiction: 95 % intervals hold 96 % of 1234 rows",
+)
+
+
+def test_rows_held_back_lead_the_banner(tmp_path):
+    """Before the check of the fit itself, which is told in small letters."""
+    bare = fit(X[:60], Y[:60])
+    inner = check(Y[60:], bare.predict_dist(X[60:]))
+    own = with_record(bare, check=inner)
+    banner = f"On rows held out or left out: {inner.message}."
+    assert banner in write(tmp_path, own, X[:60], Y[:60]).plain
+    tested = with_record(bare, check=inner, held_back=TEST)
+    page = write(tmp_path, tested, X[:60], Y[:60])
+    lead = "On 1,234 rows held back for a test, which nothing was fitted to or chosen on: "
+    assert f"{lead}{TEST.message}; {TEST.scores}; 3 of them are unlike" in page.plain
+    assert banner not in page.plain
+    small = "The fit’s own check, on rows held out or left out:"
+    assert page.plain.index(lead) < page.plain.index(small)
+    bad = replace(TEST, contradicted=True)
+    page = write(tmp_path, with_record(bare, held_back=bad), X[:60], Y[:60])
+    assert ("p", {"class": "verdict bad"}) in page.elements
+
+
+def test_given_rows_that_are_new_lead_the_banner(tmp_path):
+    model = with_record(fit(X[:60], Y[:60]), held_back=TEST)
+    page = write(tmp_path, model, X[60:], Y[60:])
+    message = model.check_calibration(X[60:], Y[60:]).message
+    lead = f"On these rows, which the model was not fitted to: {message}."
+    assert page.plain.index(lead) < page.plain.index("held back for a test")
+    again = write(tmp_path, model, X[:60], Y[:60])
+    assert "which the model was not fitted to" not in again.plain
 
 
 def test_names_are_text_and_not_markup(tmp_path):
@@ -189,6 +234,12 @@ def test_large_models_are_made_smaller_and_the_page_says_how_far_off(
     off = np.abs(np.array([p["std"] for p in found]) / model.predict_dist(X[:50]).std - 1).max()
     stated = float(re.search(r"and at most ([\d.]+)%\.", page.plain)[1]) / 100
     assert 0 < off == pytest.approx(stated, abs=6e-5)
+    measure = np.array([p["novelty"]["measure"] for p in found])
+    apart = np.abs(measure / model.novelty(X[:50]).measure - 1)
+    words = r"Its novelty is typically ([\d.]+)% and at most ([\d.]+)% from"
+    typical, most = (float(v) / 100 for v in re.search(words, page.plain).groups())
+    assert typical == pytest.approx(np.median(apart), abs=6e-5)
+    assert 0 < most == pytest.approx(apart.max(), abs=6e-5)
 
 
 def test_ten_thousand_rows(tmp_path):

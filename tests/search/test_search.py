@@ -249,7 +249,8 @@ def test_a_member_that_is_not_rotated_says_what_is_beyond_the_range():
     grid = 1.3 * np.array([[a, b] for a in np.linspace(-1, 1, 9) for b in np.linspace(-1, 1, 9)])
     beyond = np.any((grid < X.min(axis=0)) | (grid > X.max(axis=0)), axis=1)
     assert np.any(rotated.extrapolated(grid) != beyond)
-    both = with_ensemble(rotated, machines=rotated.machines_ + straight.machines_)
+    machines = rotated.machines_ + straight.machines_
+    both = with_ensemble(rotated, machines=machines, weights=np.array([0.5, 0.5]))
     np.testing.assert_array_equal(both.extrapolated(grid), beyond)
 
 

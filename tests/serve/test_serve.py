@@ -50,6 +50,7 @@ def frame(n=60):
     return out, y.to_numpy()
 
 
+OUTPUTS = ["mean", "std", "lower", "upper", "novelty", "unlike"]
 KINDS = {"zip": Categorical(), "day": Datetime(), "grade": Ordinal(["low", "high"])}
 FEW = {"rank": 2, "n_basis": 3, "random_state": 0, "max_sweeps": 10, "tol": 1e-1}
 
@@ -97,8 +98,10 @@ def problem(response, status):
 def local(model, X, coverage=0.9):
     mean, std = model.predict(X, return_std=True)
     lower, upper = model.predict_interval(X, coverage)
-    columns = {"mean": mean, "std": std, "lower": lower, "upper": upper}
-    rows = zip(*(x.tolist() for x in columns.values()), strict=True)
+    found = model.novelty(X)
+    columns = {"mean": mean, "std": std, "lower": lower, "upper": upper, "novelty": found.measure}
+    rows = zip(*(x.tolist() for x in columns.values()), found.reasons, strict=True)
+    columns["unlike"] = found.reasons
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
@@ -121,6 +124,12 @@ def test_predict_is_what_python_says(app, model):
     answer = call(app, "POST", "/predict", json={"rows": rows})
     assert answer.status_code == 200, answer.text
     assert answer.json() == local(model, X)
+    first = answer.json()[1]
+    assert (first["unlike"], first["novelty"] >= 2.0) == (
+        "shop has a value that no training row had",
+        True,
+    )
+    assert {row["novelty"] <= 1.0 for row in answer.json() if row["unlike"] == ""} == {True}
     answer = call(app, "POST", "/predict", json={"rows": rows, "coverage": 0.5})
     assert answer.json() == local(model, X, 0.5)
 
@@ -186,12 +195,18 @@ def test_inference_with_one_tensor(numbers_app, numbers):
         assert content.pop("id") == "seven"
         for out in content["outputs"]:
             assert out["shape"] == [2]
-            assert out["datatype"] == "FP64"
+            assert out["datatype"] == ("BYTES" if out["name"] == "unlike" else "FP64")
             assert out["data"] == [row[out["name"]] for row in want]
-        assert [out["name"] for out in content["outputs"]] == ["mean", "std", "lower", "upper"]
-    asked = {"inputs": [flat], "outputs": [{"name": "std"}]}
+        assert [out["name"] for out in content["outputs"]] == OUTPUTS
+    asked = {"inputs": [flat], "outputs": [{"name": "std"}, {"name": "unlike"}]}
     answer = call(numbers_app, "POST", "/v2/models/plain/infer", json=asked)
-    assert [out["name"] for out in answer.json()["outputs"]] == ["std"]
+    assert [out["name"] for out in answer.json()["outputs"]] == ["std", "unlike"]
+    reasons = answer.json()["outputs"][1]["data"]
+    assert reasons == [
+        "column 1 has a value that no training row had",
+        numbers.novelty(X).reasons[1],
+    ]
+    assert re.fullmatch(r"column 0 is [\d.]+ ranges beyond its training range", reasons[1])
 
 
 def test_inference_with_a_tensor_for_each_column(app, model):
@@ -221,7 +236,8 @@ def test_health_and_metadata(app):
         assert (answer.status_code, answer.json()) == (200, content)
     assert call(app, "GET", "/v2").json()["name"] == "tensorlace"
     about = call(app, "GET", "/v2/models/houses").json()
-    assert [o["name"] for o in about["outputs"]] == ["mean", "std", "lower", "upper"]
+    assert [o["name"] for o in about["outputs"]] == OUTPUTS
+    assert [o["datatype"] for o in about["outputs"]] == ["FP64"] * 5 + ["BYTES"]
     for path in ("/v2/models/other", "/v2/models/other/ready"):
         assert problem(call(app, "GET", path), 404) == "no model 'other': this server has 'houses'"
     assert "GET / says" in problem(call(app, "GET", "/docs"), 404)
@@ -241,7 +257,9 @@ def test_page_says_how_to_call_it(app, model):
     address, body = re.fullmatch(r"curl -s (\S+) -d '(.*)'", line).groups()
     shown = json.loads(html.unescape(re.findall("<pre>(.*?)</pre>", answer.text)[1]))
     found = call(app, "POST", address, content=body.encode()).json()
-    assert [{k: float(f"{v:.6g}") for k, v in row.items()} for row in found] == shown
+    assert [
+        {k: v if isinstance(v, str) else float(f"{v:.6g}") for k, v in row.items()} for row in found
+    ] == shown
 
 
 DEEP = 10_000
@@ -429,7 +447,7 @@ def test_any_host(app, host):
 
 
 def test_a_fault_of_the_server_is_one_line(model, capsys, monkeypatch):
-    monkeypatch.setattr(FittedModel, "dist", lambda self, X: 1 / 0)
+    monkeypatch.setattr(FittedModel, "dist_and_novelty", lambda self, X: 1 / 0)
     monkeypatch.setattr("tensorlace.serve.app.page", lambda served: "")
     answer = call(create_app(model), "POST", "/predict", json={"rows": [ROW]})
     assert "division" not in problem(answer, 500)

@@ -8,9 +8,15 @@ import numpy as np
 from tensorlace import metrics
 from tensorlace._types import Array
 from tensorlace.cli.output import count, number
+from tensorlace.machines.fitted_model import FittedModel
+from tensorlace.predictive.conformal import check_calibrated
 from tensorlace.predictive.distributions import Distribution, Samples
+from tensorlace.predictive.held_back import HeldBackTest
 
-__all__ = ["score", "score_rows", "verdict"]
+__all__ = ["held_back_scores", "score", "score_rows", "verdict"]
+
+_KEPT = ("rmse", "r2", "nll", "crps", "level", "coverage", "width")
+"""Scores that a model keeps of its test."""
 
 
 def score(
@@ -30,6 +36,25 @@ def score(
         "width": metrics.width(y, dist, level, sample_weight=weight),
         "rce": metrics.calibration_error(y, dist, sample_weight=weight),
     }
+
+
+def held_back_scores(
+    model: FittedModel, X: Any, y: Array, weight: Array | None = None
+) -> tuple[dict[str, Any], HeldBackTest]:
+    """Scores of a model on rows that were held back from its fit, and what it keeps of them."""
+    dist, novelty = model.dist_and_novelty(model.encode(X))
+    found = score(y, dist, weight=weight)
+    several = np.count_nonzero(np.ones(len(y)) if weight is None else weight) > 1
+    checked = check_calibrated(y, dist, weight, model.calibration) if several else None
+    test = HeldBackTest(
+        n_rows=len(y),
+        n_unlike=int(novelty.unlike.sum()),
+        **{key: float(found[key]) for key in _KEPT},
+        contradicted=checked is not None and bool(checked.contradicted),
+        message="" if checked is None else checked.message,
+    )
+    more = {"unlike": test.n_unlike, "contradicted": test.contradicted, "message": test.message}
+    return {**found, **more}, test
 
 
 def score_rows(scores: dict[str, float]) -> Sequence[tuple[str, str, str]]:

@@ -165,14 +165,10 @@ class Columns:
         x = self._portable_inputs(g, x)
         return [column.portable(g, values) for column, values in zip(self.columns, x, strict=True)]
 
-    def portable_outside(self, g: Builder, x: Sequence[Value]) -> Value:
-        """Whether a row of the table has a value beyond what its column saw in training, (n,)."""
+    def portable_outside(self, g: Builder, x: Sequence[Value]) -> list[Value | None]:
+        """`outside` of each column, from the columns (n,) of a table."""
         x = self._portable_inputs(g, x)
-        masks = [column.portable_outside(g, v) for column, v in zip(self.columns, x, strict=True)]
-        some = g.expand(0.0, x[0]) > 0.0
-        for mask in masks:
-            some = some if mask is None else some | mask
-        return some
+        return [column.portable_outside(g, v) for column, v in zip(self.columns, x, strict=True)]
 
     def _portable_inputs(self, g: Builder, x: Sequence[Value]) -> Sequence[Value]:
         return x if self.rotation is None else self.rotation.portable(g, x)

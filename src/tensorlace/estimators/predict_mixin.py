@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from tensorlace._types import Array
 from tensorlace.estimators.fitted_attributes import HasFittedAttributes
 from tensorlace.estimators.tables import nameless, numeric_table
-from tensorlace.machines.novelty import Novelty, novelty_of
+from tensorlace.machines.novelty import Novelty
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.sources.dask import is_collection, predict_collection
 
@@ -39,11 +39,13 @@ class PredictsDistributions(HasFittedAttributes):
         return self._predicting().draws(self._table(X), n_samples, rng)
 
     def extrapolated(self, X: Any) -> npt.NDArray[np.bool_]:
-        """Rows (n,) with a value beyond what its column had in training.
+        """Rows (n,) unlike those of training: where the measure of `novelty` is above 1.
 
-        That is a number beyond the range, a category never seen, or a missing value in a column
-        that had none. Where all members rotate the columns, it is a number beyond the range of a
-        component.
+        That is a number beyond the range of its column, a category never seen, a missing value in a
+        column that had none, or a combination of values that the model knows less of than of any
+        training row; `novelty` says which. Where all members rotate the columns, ranges are those
+        of the components. A model with ``extrapolation="plain"`` looks at single values only. It
+        takes as long as `predict_dist`.
         """
         return self._predicting().extrapolated(self._table(X))
 
@@ -54,7 +56,7 @@ class PredictsDistributions(HasFittedAttributes):
         a column, and for combinations of values that the model knows less of than of any training
         row. With each comes the reason in words, see `Novelty`.
         """
-        return novelty_of(self._predicting(), self._table(X))
+        return self._predicting().novelty(self._table(X))
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that values may be missing or categories."""

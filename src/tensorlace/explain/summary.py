@@ -252,13 +252,15 @@ def _remarks(model: FittedModel) -> Iterable[str]:
     if growing:
         yield (
             f"Beyond the range of the training rows predictions follow polynomials "
-            f"({', '.join(sorted(growing))}): see extrapolated(X)."
+            f"({', '.join(sorted(growing))}): see novelty(X)."
         )
     if any(m.columns.rotation is not None for m in machines):
         yield (
             "Columns were rotated: relevance and effects are those of the columns as they are in "
             "the table."
         )
+    if record.held_back is not None:
+        yield f"{record.held_back}."
     if record.check is not None and str(record.check) and record.check.contradicted:
         yield str(record.check)
 

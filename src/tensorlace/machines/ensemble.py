@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tensorlace._types import Array
+from tensorlace.columns.columns import Columns
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import GAUSSIAN, with_noise
 from tensorlace.machines.noise_model import NoiseModel
@@ -62,6 +63,23 @@ class Ensemble:
     def dist(self, X: Array, threads: int = 1) -> Distribution:
         """Linearised predictive distributions of n rows."""
         return self.mixed(self._parts(X, threads), X, threads)
+
+    def dist_and_ratio(self, X: Array, threads: int = 1) -> tuple[Distribution, Array]:
+        """`dist`, and how unsure the members are of n rows (n,) beside training rows.
+
+        The average by how much members count, see `KernelMachine.linearized_and_ratio`.
+        """
+        found = [m.linearized_and_ratio(X, threads, self.engine) for m in self.machines]
+        parts = [dist for dist, _ in found]
+        shares = self.by_row(parts).reshape(len(parts), -1)
+        ratio = np.sum(shares * np.array([ratio for _, ratio in found]), axis=0)
+        return self.mixed(parts, X, threads), ratio
+
+    @property
+    def columns(self) -> Columns:
+        """Columns of the table: of the first member that does not rotate them, if there is one."""
+        straight = [m.columns for m in self.machines if m.columns.rotation is None]
+        return straight[0] if straight else self.machines[0].columns
 
     def _parts(self, X: Array, threads: int) -> list[Distribution]:
         return [machine.linearized(X, threads, self.engine) for machine in self.machines]

@@ -20,10 +20,12 @@ from tensorlace.machines.distrusted import DistrustedRows
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise_model import NoiseModel
+from tensorlace.machines.novelty import Novelty, novelty_of
 from tensorlace.networks.engine import Engine
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.predictive.distributions import Distribution
+from tensorlace.predictive.held_back import HeldBackTest
 from tensorlace.sources.reference_rows import ReferenceRows
 
 __all__ = ["FitRecord", "FittedModel", "HoldsModel", "holder"]
@@ -60,6 +62,8 @@ class FitRecord:
         Share of the variance of y that each column accounts for, if it has been computed.
     distrusted : DistrustedRows or None
         Training rows that hardly counted; None of a fit without tails.
+    held_back : HeldBackTest or None
+        How it did on rows that were held back from everything; None if there were none.
     """
 
     estimator: str
@@ -76,6 +80,7 @@ class FitRecord:
     noise_results: Any = None
     relevance: Array | None = None
     distrusted: DistrustedRows | None = None
+    held_back: HeldBackTest | None = None
 
 
 @final
@@ -237,13 +242,23 @@ class FittedModel:
         return self.calibration.interval(dist, coverage)
 
     def extrapolated(self, X: Array) -> npt.NDArray[np.bool_]:
-        """Rows (n,) with a value beyond what its column had in training.
+        """Rows (n,) unlike those of training, by a value or by a combination: see `novelty`."""
+        return self.novelty(X).unlike
 
-        Where all members rotate the columns, it is a number beyond the range of a component.
+    def novelty(self, X: Array) -> Novelty:
+        """How far n rows are from what training rows support, and why.
+
+        Where all members rotate the columns, values are those of the components.
         """
-        known = [m.columns for m in self.machines if m.columns.rotation is None]
-        columns = known[0] if known else self.machines[0].columns
-        return np.any(columns.outside(X), axis=1)
+        return self._novelty(X, self.ensemble.dist_and_ratio(X, self.threads)[1])
+
+    def dist_and_novelty(self, X: Array) -> tuple[Distribution, Novelty]:
+        """`dist` and `novelty` of n rows, at once."""
+        dist, ratio = self.ensemble.dist_and_ratio(X, self.threads)
+        return self.dist(X) if self.n_draws else dist, self._novelty(X, ratio)
+
+    def _novelty(self, X: Array, ratio: Array) -> Novelty:
+        return novelty_of(self.ensemble.columns, X, ratio)
 
     def shares(self) -> Array:
         """How much each member counts on average over reference rows (M,)."""
@@ -261,6 +276,10 @@ class FittedModel:
     def with_relevance(self, relevance: Array) -> Self:
         """The same model, whose record has the relevance (D,) of its columns."""
         return replace(self, record=replace(self.record, relevance=relevance))
+
+    def with_held_back(self, test: HeldBackTest) -> Self:
+        """The same model, whose record says how it did on rows held back."""
+        return replace(self, record=replace(self.record, held_back=test))
 
     def unlisted(self) -> Self:
         """The same model without the targets of rows that were distrusted; their number stays."""

@@ -91,26 +91,37 @@ class KernelMachine:
 
     def linearized(self, X: Array, threads: int = 1, engine: Engine = NUMPY) -> Distribution:
         """LLA, eq. (pd_linearized_la): ``N(f, gᵀΣg + 1/β)`` in closed form."""
+        return self.linearized_and_ratio(X, threads, engine)[0]
+
+    def linearized_and_ratio(
+        self, X: Array, threads: int = 1, engine: Engine = NUMPY
+    ) -> tuple[Distribution, Array]:
+        """`linearized`, and how unsure the bare posterior is of each row (n,).
+
+        That is its epistemic standard deviation in units of the largest that a training row had,
+        see `support`; 0 for a machine that knows of no training rows.
+        """
         table = self._table_response(engine)
         moments = self._moments if self._core_variances is None else self._moments_by_core
 
-        def work(rows: Array) -> tuple[Array, Array]:
+        def work(rows: Array) -> tuple[Array, Array, Array]:
             found = None if table is None else self._moments_by_table(table, rows)
             u = None
             if found is None:
                 u = self.columns.variables(rows)
                 found = moments(u)
-            if self.support is not None:
-                found = self.support.held(*found)
             mean, variance = found
-            self._add_unseen(variance, rows, u)
-            return mean, variance
+            unseen = self._unseen_variance(rows, u)
+            if self.support is None:
+                return mean, variance + unseen, np.zeros(len(rows))
+            ratio = np.sqrt(variance + unseen) / self.support.largest
+            mean, variance = self.support.held(mean, variance)
+            return mean, variance + unseen + self._beyond_variance(rows), ratio
 
         parts = self._map(work, X, threads)
-        mean = np.concatenate([mean for mean, _ in parts])
-        std = np.sqrt(np.concatenate([variance for _, variance in parts]))
-        standard = self.fit.likelihood.predictive(mean, std, self.noise_std)
-        return standard.affine(self.target.scale, self.target.location)
+        mean, variance, ratio = (np.concatenate(some) for some in zip(*parts, strict=True))
+        standard = self.fit.likelihood.predictive(mean, np.sqrt(variance), self.noise_std)
+        return standard.affine(self.target.scale, self.target.location), ratio
 
     def sampled(
         self, X: Array, n_draws: int, rng: np.random.Generator, threads: int = 1
@@ -224,21 +235,29 @@ class KernelMachine:
         beyond = self.columns.beyond(rows)
         return wiener(beyond) if beyond.any() else None
 
-    def _add_unseen(self, variance: Array, rows: Array, u: Array | None) -> None:
-        """Add to the variance (n,) what values unlike those of training rows may do.
+    def _unseen_variance(self, rows: Array, u: Array | None) -> Array | float:
+        """Variance (n,) that values add which no training row had the like of.
 
-        ``u`` are variables of the rows, None if no value is one that no row had the like of.
+        ``u`` are variables of the rows, None if there is no such value.
         """
         network, columns = self.fit.network, self.columns
-        novel, beyond = None if u is None else novel_values(columns, u), self._beyond(rows)
-        if novel is not None and (which := np.flatnonzero(novel.any(axis=0))).size:
-            phi = columns.features(columns.variables(rows[which]))
-            few = novel[:, which]
-            variance[which] += extra_variance(network, phi, few, self.unseen_variances)
-        if beyond is not None:
-            which = np.flatnonzero(beyond.any(axis=0))
-            phi = columns.features(columns.variables(rows[which]))
-            variance[which] += beyond_variance(network, phi, beyond[:, which], self.range_roots)
+        novel = None if u is None else novel_values(columns, u)
+        if novel is None or not (which := np.flatnonzero(novel.any(axis=0))).size:
+            return 0.0
+        variance = np.zeros(len(rows))
+        phi = columns.features(columns.variables(rows[which]))
+        variance[which] = extra_variance(network, phi, novel[:, which], self.unseen_variances)
+        return variance
+
+    def _beyond_variance(self, rows: Array) -> Array | float:
+        """Variance (n,) that values beyond the ranges of their columns add."""
+        network, columns, beyond = self.fit.network, self.columns, self._beyond(rows)
+        if beyond is None:
+            return 0.0
+        variance, which = np.zeros(len(rows)), np.flatnonzero(beyond.any(axis=0))
+        phi = columns.features(columns.variables(rows[which]))
+        variance[which] = beyond_variance(network, phi, beyond[:, which], self.range_roots)
+        return variance
 
     def _held_draws(self, f: Array, G: Array, deviation: Array) -> Array:
         """Draws (n, m) of the linearised response, from its mean (n,) and Jacobian (P, n)."""

@@ -25,6 +25,8 @@ class PortableMixture:
     ----------
     weights, means, epistemic, aleatoric : (M, n) values
         Standard deviations are those of a normal member.
+    ratio : (n,) value
+        How unsure the members are beside training rows, see `Ensemble.dist_and_ratio`.
     shares, stds, widenings : (k,) arrays
         What the normals of a member weigh, and factors of their aleatoric and epistemic standard
         deviations.
@@ -36,6 +38,7 @@ class PortableMixture:
     means: Value
     epistemic: Value
     aleatoric: Value
+    ratio: Value
     shares: np.ndarray[tuple[int], np.dtype[np.float64]]
     stds: np.ndarray[tuple[int], np.dtype[np.float64]]
     widenings: np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -78,16 +81,16 @@ def portable_mixture(g: Builder, ensemble: Ensemble, x: Sequence[Value]) -> Port
     pairs = zip(ensemble.machines, ensemble.weights.tolist(), strict=True)
     counting = [(machine, weight) for machine, weight in pairs if weight > 0.0]
     first = counting[0][0].target
-    means, variances, noises = [], [], []
+    means, variances, noises, ratios = [], [], [], []
     for machine, _ in counting:
-        f, variance, noise_std = machine.fit.likelihood.portable(
-            g, *portable_moments(g, machine, x), machine.noise_std
-        )
+        f, variance, ratio = portable_moments(g, machine, x)
+        f, variance, noise_std = machine.fit.likelihood.portable(g, f, variance, machine.noise_std)
         unit = machine.target.scale / first.scale
         shift = (machine.target.location - first.location) / first.scale
         means.append(f * unit + shift)
         variances.append(variance * (unit * unit))
         noises.append(noise_std * unit)
+        ratios.append(ratio)
     mu, e2, a = g.stack(means), g.stack(variances), g.stack(noises)
     own = np.array([[weight] for _, weight in counting])
     if ensemble.plain or len(counting) == 1:
@@ -102,8 +105,8 @@ def portable_mixture(g: Builder, ensemble: Ensemble, x: Sequence[Value]) -> Port
         aleatoric = aleatoric * g.exp(0.5 * log_variance)
     epistemic = g.sqrt(e2) * noise.shrink
     return PortableMixture(
-        *(weights, mu, epistemic, aleatoric, shares, stds, noise.epistemic_factors),
-        *(first.location, first.scale),
+        *(weights, mu, epistemic, aleatoric, g.sum(weights * g.stack(ratios))),
+        *(shares, stds, noise.epistemic_factors, first.location, first.scale),
     )
 
 

@@ -15,21 +15,29 @@ def portable_response(g: Builder, machine: KernelMachine, x: Sequence[Value]) ->
     return f if support is None else g.clip(f, support.low, support.high)
 
 
-def portable_moments(g: Builder, machine: KernelMachine, x: Sequence[Value]) -> tuple[Value, Value]:
-    """Mean and variance (n,) of the linearised function; see `KernelMachine.linearized`."""
+def portable_moments(
+    g: Builder, machine: KernelMachine, x: Sequence[Value]
+) -> tuple[Value, Value, Value]:
+    """Mean and variance (n,) of the linearised function, and how unsure the bare posterior is.
+
+    See `KernelMachine.linearized_and_ratio`.
+    """
     columns, fit = machine.columns.portable(g, x), machine.fit
     network = fit.network.portable(g, [phi for phi, _ in columns], fit.bayesian_cores)
     assert network.jacobian is not None
     mean, variance = network.response, fit.posterior.portable(g, network.jacobian)
     beyond: Sequence[Value | None] = [None] * len(columns)
-    if machine.support is not None:
-        mean, variance = machine.support.portable(g, mean, variance)
-        beyond = machine.columns.portable_beyond(g, x)
-    environments = network.column_environments
+    environments, unseen = network.column_environments, g.expand(0.0, mean)
     for (_, novel), Z, v in zip(columns, environments, machine.unseen_variances, strict=True):
         if novel is not None:  # see `unseen_values.extra_variance`
-            variance = variance + g.where(novel, v @ (Z * Z), 0.0)
+            unseen = unseen + g.where(novel, v @ (Z * Z), 0.0)
+    ratio = g.expand(0.0, mean)
+    if machine.support is not None:
+        ratio = g.sqrt(variance + unseen) / machine.support.largest
+        mean, variance = machine.support.portable(g, mean, variance)
+        beyond = machine.columns.portable_beyond(g, x)
+    variance = variance + unseen
     for far, Z, root in zip(beyond, environments, machine.range_roots, strict=True):
         if far is not None:  # see `support.beyond_variance`
             variance = variance + far * far * (far + 1.0) * g.sum(((root @ root.T) @ Z) * Z)
-    return mean, variance
+    return mean, variance, ratio

@@ -26,6 +26,7 @@ def facts(model: FittedModel) -> dict[str, Any]:
         "noise_std": _finite(record.noise_precision**-0.5),
         "noise": model.noise.kind,
         "held_out": held_out,
+        **({} if record.held_back is None else {"held_back": record.held_back.plain()}),
         "calibrated": model.calibration is not None,
         "columns": [[name, repr(kind)] for name, kind in model.kinds.items()],
     }

@@ -36,6 +36,7 @@ from tensorlace.networks.sum import Sum
 from tensorlace.networks.tensor_train import TensorTrain
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
+from tensorlace.predictive.held_back import HeldBackTest
 from tensorlace.sources.reference_rows import ReferenceRows
 
 __all__ = [
@@ -64,7 +65,7 @@ CLASSES: dict[str, type] = {
         *(posterior.Root, posterior.LowRank, posterior.Blocks, posterior.Diagonal),
         *(CPD, Additive, Sum, TensorTrain, Gaussian),
         *(family.noise for family in NOISES.values()),
-        *(Check, Calibration, Convergence, DistrustedRows, Support),
+        *(Check, Calibration, Convergence, DistrustedRows, HeldBackTest, Support),
     )
 } | {
     "Background": ReferenceRows,
@@ -107,6 +108,7 @@ ATTRIBUTES: dict[str, Any] = {
     "_background": ReferenceRows | None,
     "_relevance": Array | None,
     "_distrusted": DistrustedRows | None,
+    "_held_back": HeldBackTest | None,
 }
 """Values of a fitted model and their types."""
 
@@ -121,7 +123,7 @@ CHOSEN: dict[str, Any] = {
 INNER = "best_estimator_"
 """The estimator inside of a cross-validated one."""
 
-OPTIONAL = frozenset({"feature_names_in_", "_distrusted"})
+OPTIONAL = frozenset({"feature_names_in_", "_distrusted", "_held_back"})
 """Values that some fitted models do not have."""
 
 
@@ -193,6 +195,8 @@ def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         n = len(distrusted.row)
         sizes = {a.shape for a in distrusted.table().values()}
         yield "_distrusted", sizes == {(n,)} and n <= distrusted.n_rows
+    test = state.get("_held_back")
+    yield "_held_back", test is None or test.valid
     found = state["calibration_"]
     if found is not None:
         k = found.z.size

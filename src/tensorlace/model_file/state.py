@@ -36,6 +36,8 @@ def state_of(model: FittedModel) -> dict[str, Any]:
         state["feature_names_in_"] = np.array(model.feature_names, dtype=object)
     if model.record.distrusted is not None:
         state["_distrusted"] = model.record.distrusted
+    if model.record.held_back is not None:
+        state["_held_back"] = model.record.held_back
     return state | {
         "n_features_in_": model.n_columns,
         "kinds_": model.kinds,
@@ -61,6 +63,7 @@ def model_of(estimator: str, arguments: Mapping[str, Any], state: Mapping[str, A
             arguments=dict(arguments),
             **{field: state[name] for name, field in _RECORD.items()},
             distrusted=state.get("_distrusted"),
+            held_back=state.get("_held_back"),
         ),
         None if names is None else tuple(names),
         state["calibration_"],

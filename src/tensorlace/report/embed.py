@@ -17,6 +17,7 @@ from tensorlace.compact.posterior_directions import exponents_of, widths_of
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.machines.portable_ensemble import portable_mixture
+from tensorlace.machines.portable_novelty import portable_novelty
 from tensorlace.portable import Builder, Graph, Input, Node
 
 __all__ = ["LEVELS", "embed", "graph_as_json"]
@@ -43,26 +44,25 @@ def embed(model: FittedModel | HoldsModel) -> dict[str, Any]:
     >>> model = TNKMRegressor(rank=1, n_basis=3, random_state=0).fit(X, X.sum(axis=1))
     >>> embedded = embed(model)
     >>> sorted(embedded), sorted(embedded["graph"])
-    (['graph', 'levels', 'residuals'], ['arrays', 'nodes', 'outputs'])
+    (['graph', 'levels', 'names', 'residuals'], ['arrays', 'nodes', 'outputs'])
     """
     fitted = holder(model).fitted_model()
     return {
         "graph": graph_as_json(_graph(fitted.ensemble)),
         "residuals": _residuals(fitted.calibration),
+        "names": [column.name for column in fitted.ensemble.columns.columns],
         "levels": list(LEVELS),
     }
 
 
 def _graph(ensemble: Ensemble) -> Graph:
     """From encoded rows ``X`` (n, D) to all that the panel shows of them but quantiles."""
-    known = [m.columns for m in ensemble.machines if m.columns.rotation is None]
-    columns = known[0] if known else ensemble.machines[0].columns  # as in `extrapolated`
-    g = Builder()
+    g, columns = Builder(), ensemble.columns
     X = g.input(Input("X", columns.n_columns))
     x = [g.column(X, d) for d in range(columns.n_columns)]
     mixture = portable_mixture(g, ensemble, x)
-    outside = g.number(columns.portable_outside(g, x))
-    return g.build({**mixture.moments(g), **mixture.normals(g), "outside": outside})
+    novelty = portable_novelty(g, columns, x, mixture.ratio)
+    return g.build({**mixture.moments(g), **mixture.normals(g), **novelty})
 
 
 def _residuals(calibration: Any) -> list[float | None] | None:

@@ -132,14 +132,16 @@ def _context(rows: ReportedRows, target: str, notes: dict[str, Any]) -> dict[str
     order = np.argsort(-relevance, kind="stable")
     effects = [partial_effects(model, int(d)) for d in order[:_EFFECTS]]
     know, sentence = rows.trained_on()
-    beyond = np.flatnonzero(rows.outside)
+    unlike = np.flatnonzero(rows.novelty.unlike)
+    farthest = unlike[np.argsort(-rows.novelty.measure[unlike], kind="stable")]
     picture, words = figures.spectrum(model)
+    told = {str(record.check), f"{record.held_back}."}
     tried = tables.records(record.search_results)
     found: dict[str, Any] = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "rows": rows,
         "overview": summary,
-        "remarks": [r for r in summary.remarks if r != str(record.check)],
+        "remarks": [r for r in summary.remarks if r not in told],
         "know": know,
         "sentence": sentence,
         "card": tables.data_card(rows, target),
@@ -151,8 +153,8 @@ def _context(rows: ReportedRows, target: str, notes: dict[str, Any]) -> dict[str
         "trace": figures.trace(model.machines),
         "relevance": figures.relevance(rows.names, relevance),
         "effects": [figures.effect(e, axis_limits(effects)) for e in effects],
-        "n_beyond": len(beyond),
-        "beyond": tables.row_table(rows, beyond[:_WORST], relevance),
+        "n_unlike": len(unlike),
+        "unlike": tables.row_table(rows, farthest[:_WORST], relevance, why=True),
         "spectrum": picture,
         "spectrum_words": words,
         "ms_per_row": 1e3 * rows.seconds / len(rows),
@@ -175,7 +177,7 @@ def _context(rows: ReportedRows, target: str, notes: dict[str, Any]) -> dict[str
             "observed": figures.observed(rows),
             "residuals": figures.residual_plot(rows),
             "regions": [area for d in areas if (area := regions(rows, d))],
-            "beyond_inside": float(rows.inside(0.95)[beyond].mean()) if len(beyond) else None,
+            "unlike_inside": float(rows.inside(0.95)[unlike].mean()) if len(unlike) else None,
         }
         if rows.check is not None:
             found |= {
@@ -198,8 +200,17 @@ def _panel(rows: ReportedRows, worst: list[int], room: int) -> tuple[str, Any]:
         size = int(0.95 * size)
     if small is full:
         return text, None
-    away = deviation(small.ensemble.dist(rows.X), full.ensemble.dist(rows.X))
-    return text, {"by": away, "members": len(small.machines), "of": len(full.machines)}
+    dist, novelty = small.dist_and_novelty(rows.X)
+    away = deviation(dist, full.ensemble.dist(rows.X))
+    measure = rows.novelty.measure
+    apart = np.abs(novelty.measure - measure) / np.where(measure > 0.0, measure, 1.0)
+    return text, {
+        "by": away,
+        "members": len(small.machines),
+        "of": len(full.machines),
+        "novelty": float(np.median(apart)),
+        "largest_novelty": float(np.max(apart)),
+    }
 
 
 def _content(model: FittedModel, rows: ReportedRows, worst: list[int]) -> dict[str, Any]:

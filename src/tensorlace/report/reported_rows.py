@@ -11,6 +11,7 @@ from tensorlace._types import Array, Mask
 from tensorlace.columns.raw import numeric_target
 from tensorlace.errors import InputError
 from tensorlace.machines.fitted_model import FittedModel
+from tensorlace.machines.novelty import Novelty
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import check_calibrated
 from tensorlace.predictive.distributions import Distribution
@@ -49,8 +50,8 @@ class ReportedRows:
     dist : Distribution
     ends : (n, 4) array
         Quantiles at 2.5, 25, 75 and 97.5 %.
-    outside : (n,) mask
-        ReportedRows with a value that training did not have.
+    novelty : Novelty
+        How far they are from training rows, and why.
     seconds : float
         That predicting took.
     forgotten : bool
@@ -64,7 +65,7 @@ class ReportedRows:
     n_given: int
     dist: Distribution
     ends: Array
-    outside: Mask
+    novelty: Novelty
     seconds: float
     forgotten: bool = False
 
@@ -80,17 +81,16 @@ class ReportedRows:
         some = np.unique(np.linspace(0, len(table) - 1, min(len(table), max_rows)).astype(int))
         raw = X if len(some) == len(table) else _part(X, some)
         start = perf_counter()
-        dist = model.dist(model.encode(raw))
+        dist, novelty = model.dist_and_novelty(model.encode(raw))
         seconds = perf_counter() - start
         ends = _ends(model, dist)
-        outside = np.any(model.machines[0].columns.outside(table[some]), axis=1)
         forgotten = model.rows is None
         if forgotten:
             few = table[some][:REFERENCE_ROWS]
             model = replace(model, rows=ReferenceRows(few, np.full(len(few), 1.0 / len(few))))
         return cls(
             *(model, table[some], None if target is None else target[some], some + 1, len(table)),
-            *(dist, ends, outside, seconds, forgotten),
+            *(dist, ends, novelty, seconds, forgotten),
         )
 
     def __len__(self) -> int:

@@ -152,18 +152,26 @@ def _if_any(value: float | None, infinite: str = "") -> str:
     return number(value) if np.isfinite(value) else infinite
 
 
-def row_table(rows: ReportedRows, which: Iterable[int], relevance: Array) -> dict[str, Any]:
-    """Single rows with their predictions and the columns that matter most."""
+def row_table(
+    rows: ReportedRows, which: Iterable[int], relevance: Array, *, why: bool = False
+) -> dict[str, Any]:
+    """Single rows with their predictions and the columns that matter most.
+
+    With ``why`` also how far they are from training rows, and the reason.
+    """
     columns = np.argsort(-relevance, kind="stable")[:_COLUMNS_SHOWN]
     columns = np.sort(columns)
     known = rows.y is not None
-    head = ["row", *(["observed"] if known else []), "predicted", "95 % interval"]
+    head = ["row", *(["why", "novelty"] if why else [])]
+    head += [*(["observed"] if known else []), "predicted", "95 % interval"]
     head += ["residual / std"] if known else []
     head += [rows.names[d] for d in columns]
     z = rows.z if known else None
     lines = []
     for k in which:
         line = [f"{rows.numbers[k]:,}"]
+        if why:
+            line += [rows.novelty.reasons[k], number(rows.novelty.measure[k])]
         if rows.y is not None:
             line.append(number(rows.y[k]))
         line += [number(rows.dist.mean[k])]
@@ -172,7 +180,7 @@ def row_table(rows: ReportedRows, which: Iterable[int], relevance: Array) -> dic
             line.append(f"{z[k]:+.2f}")
         line += [_cell(rows, d, k) for d in columns]
         lines.append(line)
-    return {"head": head, "lines": lines}
+    return {"head": head, "lines": lines, "words": 1 if why else None}
 
 
 def _cell(rows: ReportedRows, d: int, k: int) -> str:

@@ -58,6 +58,8 @@ class Prediction(BaseModel):
     std: float
     lower: float
     upper: float
+    novelty: float = Field(description="How unlike training rows: above 1 it is unlike them.")
+    unlike: str = Field(description="Why it is; empty if it is not.")
 
 
 class Problem(BaseModel):
@@ -175,10 +177,10 @@ def _add_model(app: FastAPI, served: ServedModel) -> None:
         _check_name(model_name, served.name)
         return await work(request, lambda x: infer(served, InferRequest.model_validate(x)))
 
-    def predicted(content: Any) -> list[dict[str, float]]:
+    def predicted(content: Any) -> list[dict[str, Any]]:
         asked = PredictRequest.model_validate(content)
         found = served.predict(served.values.from_rows(asked.rows), asked.coverage)
-        rows = zip(*(found[key].tolist() for key in OUTPUTS), strict=True)
+        rows = zip(*(found[key] for key in OUTPUTS), strict=True)
         return [dict(zip(OUTPUTS, row, strict=True)) for row in rows]
 
     @app.post(

@@ -5,14 +5,14 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tensorlace._types import Array
 from tensorlace.errors import InputError
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.serve.values import ColumnValues
 
 __all__ = ["OUTPUTS", "ServedModel"]
 
-OUTPUTS = ("mean", "std", "lower", "upper")
+OUTPUTS = ("mean", "std", "lower", "upper", "novelty", "unlike")
+"""Numbers of a row, and the reason why it is unlike training rows: text, empty if it is not."""
 
 
 @final
@@ -40,19 +40,20 @@ class ServedModel:
         fitted = replace(holder(model).fitted_model(), threads=1)
         return cls(name, fitted, ColumnValues.of(fitted), target)
 
-    def predict(self, table: Any, coverage: float) -> dict[str, Array]:
-        """`OUTPUTS`, each (n,), for a table of `ColumnValues`."""
+    def predict(self, table: Any, coverage: float) -> dict[str, list[Any]]:
+        """`OUTPUTS`, each n long, for a table of `ColumnValues`."""
         with np.errstate(all="ignore"):  # what overflows is refused below, or by the distribution
-            dist = self.model.dist(self.model.encode(table))
+            dist, novelty = self.model.dist_and_novelty(self.model.encode(table))
             lower, upper = self.model.interval(dist, coverage)
-        out = dict(zip(OUTPUTS, (dist.mean, dist.std, lower, upper), strict=True))
-        bad = ~np.all([np.isfinite(x) for x in out.values()], axis=0)
+        numbers = (dist.mean, dist.std, lower, upper, novelty.measure)
+        bad = ~np.all([np.isfinite(x) for x in numbers], axis=0)
         if bad.any():
             raise InputError(
                 f"row {int(np.argmax(bad))} is so far from training that its prediction is no "
                 "finite number: leave it out"
             )
-        return out
+        columns = (*(x.tolist() for x in numbers), list(novelty.reasons))
+        return dict(zip(OUTPUTS, columns, strict=True))
 
     def example(self) -> dict[str, Any]:
         """A row of typical values: medians, and most frequent categories."""

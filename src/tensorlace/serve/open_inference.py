@@ -78,12 +78,12 @@ class ModelMetadata(BaseModel):
 
 
 class OutputTensor(BaseModel):
-    """One number per row."""
+    """One number per row, or one text (BYTES)."""
 
     name: str
     datatype: str = "FP64"
     shape: list[int]
-    data: list[float]
+    data: list[float] | list[str]
 
 
 class InferResponse(BaseModel):
@@ -105,7 +105,7 @@ def metadata(model: ServedModel) -> ModelMetadata:
             TensorMetadata(name=n, datatype="FP64" if k == "number" else "BYTES", shape=[-1])
             for n, k in zip(values.names, values.kinds, strict=True)
         ]
-    outputs = [TensorMetadata(name=name, datatype="FP64", shape=[-1]) for name in OUTPUTS]
+    outputs = [TensorMetadata(name=n, datatype=_type_of(n), shape=[-1]) for n in OUTPUTS]
     return ModelMetadata(name=model.name, inputs=inputs, outputs=outputs)
 
 
@@ -125,11 +125,15 @@ def infer(model: ServedModel, request: InferRequest) -> dict[str, Any]:
     found = model.predict(model.values.table(columns), request.parameters.coverage)
     n = len(columns[0])
     tensors = [
-        {"name": name, "datatype": "FP64", "shape": [n], "data": found[name].tolist()}
+        {"name": name, "datatype": _type_of(name), "shape": [n], "data": found[name]}
         for name in asked
     ]
     own = {} if request.id is None else {"id": request.id}
     return {"model_name": model.name, "model_version": "1", **own, "outputs": tensors}
+
+
+def _type_of(output: str) -> str:
+    return "BYTES" if output == "unlike" else "FP64"
 
 
 def _columns(model: ServedModel, inputs: Sequence[InferInput]) -> list[list[Any]]:

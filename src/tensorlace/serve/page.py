@@ -37,7 +37,9 @@ def page(model: ServedModel) -> str:
     """HTML of ``GET /``, with `ADDRESS` in it; no script, nothing from elsewhere."""
     row = model.example()
     found = model.predict(model.values.from_rows([row]), 0.9)
-    answer = [{key: float(f"{x[0]:.6g}") for key, x in found.items()}]
+    answer = [
+        {k: x[0] if isinstance(x[0], str) else float(f"{x[0]:.6g}") for k, x in found.items()}
+    ]
     body = json.dumps({"rows": [row], "coverage": 0.9}, ensure_ascii=False)
     quoted = body.replace("'", "'\\''")
     call = f"curl -s {ADDRESS}predict -d '{quoted}'"
@@ -55,7 +57,8 @@ def page(model: ServedModel) -> str:
 <meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>
 <h1>{escape(model.name)}</h1>
 <p>{what} from {len(model.values.names)} columns. Every answer has a mean, a standard deviation and
-an interval that a new value is in with the coverage asked for.</p>
+an interval that a new value is in with the coverage asked for; <code>novelty</code> above 1 means
+that the row is unlike those of training, and <code>unlike</code> says why.</p>
 <h2>Try it</h2>
 <pre>{escape(call)}</pre>
 <pre>{escape(json.dumps(answer))}</pre>

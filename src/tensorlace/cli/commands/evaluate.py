@@ -9,6 +9,7 @@ from tensorlace.cli.options import Data, Json, Level, Model
 from tensorlace.cli.output import count, note, print_json, say, table
 from tensorlace.cli.scores import score, score_rows, verdict
 from tensorlace.errors import InputError
+from tensorlace.machines.fitted_model import holder
 from tensorlace.model_file.files import describe, load
 from tensorlace.sources.files import read_frame
 
@@ -32,22 +33,23 @@ def evaluate(
 
     tensorlace evaluate houses.tlace test.csv --coverage 0.5 --json
     """
-    machine = load(model)
-    fitted = machine.fitted_model()
+    fitted = holder(load(model)).fitted_model()
     name = target or describe(model)["notes"].get("target")
     if not isinstance(name, str):
         raise InputError(f"{model} does not say which column is the target: give --target")
     frame, y, without = take_target(read_frame(data, text=as_text(fitted)), name)
     X = features(fitted, frame)
     with numbered(X.index):
-        scores = score(y, machine.predict_dist(X), coverage)
-    beyond = int(machine.extrapolated(X).sum())
+        dist, novelty = fitted.dist_and_novelty(fitted.encode(X))
+    scores = score(y, dist, coverage)
     words = verdict(scores)
-    if beyond:
-        words.append(f"Beware: {count(beyond, 'row')} with values that training did not have.")
+    unlike, most = int(novelty.unlike.sum()), novelty.most_common
+    if unlike:
+        words.append(f"Beware: {count(unlike, 'row')} unlike those of training, mostly by {most}.")
     if json:
         facts = {"model": str(model), "target": name, "rows_without_target": without}
-        print_json({**facts, "extrapolated": beyond, **scores, "verdict": words})
+        why = {"extrapolated": unlike, "unlike": most or None}
+        print_json({**facts, **why, **scores, "verdict": words})
         return
     if without:
         note(f"left out {count(without, 'row')} without a target")

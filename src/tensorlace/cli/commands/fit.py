@@ -13,7 +13,7 @@ from tensorlace.cli.interrupts import keeps_best
 from tensorlace.cli.kinds import parse_kinds
 from tensorlace.cli.options import Data, Json, Seed
 from tensorlace.cli.output import bar, count, note, number, print_json, say, table
-from tensorlace.cli.scores import score, score_rows, verdict
+from tensorlace.cli.scores import held_back_scores, score_rows, verdict
 from tensorlace.errors import InputError
 from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.model_file.files import save
@@ -114,7 +114,10 @@ def fit(
     seconds = perf_counter() - start
     scores = None
     if test.any():
-        scores = score(y[test], model.predict_dist(X[test]), weight=_part(of_rows, test))
+        scores, found = held_back_scores(
+            model.fitted_model(), X[test], y[test], _part(of_rows, test)
+        )
+        model = model.with_model(model.fitted_model().with_held_back(found))
         kept |= {f"test_{key}": scores[key] for key in ("rows", "rmse", "coverage")}
     path = output or Path(data.stem if str(data) != "-" else "model").with_suffix(".tlace")
     about = {"target": target, "data": data.name, "seconds": round(seconds, 1), **kept}
@@ -151,6 +154,8 @@ def fit(
             f"{count(int(test.sum()), 'row')} kept for a test",
         )
         say(["", *verdict(scores)])
+        if scores["unlike"]:
+            say([f"Beware: {count(scores['unlike'], 'row')} unlike those of training."])
     say(["", f"Model: {path} ({number(path.stat().st_size / 1024)} KiB)"])
     if interrupts.came:
         raise typer.Exit(130)

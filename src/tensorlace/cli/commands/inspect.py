@@ -43,6 +43,7 @@ def inspect(model: Model, json: Json = False) -> None:
                 "rows_in_file": about["n_background"],
                 "calibrated": about["calibrated"],
                 "held_out": about["held_out"],
+                "held_back": None if record.held_back is None else record.held_back.plain(),
                 "columns": columns,
                 "members": members,
                 "notes": notes,
@@ -58,6 +59,7 @@ def inspect(model: Model, json: Json = False) -> None:
             f"log evidence {number(record.log_evidence)}, noise about "
             f"±{number(record.noise_precision**-0.5)}, {about['noise'].replace('_', ' ')}",
             *_seen(about),
+            *([] if record.held_back is None else [str(record.held_back)]),
             *(f"{key}: {value}" for key, value in notes.items()),
             "",
         ]

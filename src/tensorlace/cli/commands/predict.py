@@ -1,4 +1,4 @@
-"""``tensorlace predict``: the input with mean, standard deviation and interval of each row."""
+"""``tensorlace predict``: the input with mean, deviation, interval and novelty of each row."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +9,7 @@ import typer
 from tensorlace.cli.files import as_text, features, numbered, write
 from tensorlace.cli.options import Data, Json, Level, Model
 from tensorlace.cli.output import count, note, print_json
+from tensorlace.machines.fitted_model import holder
 from tensorlace.model_file.files import load
 from tensorlace.sources.files import read_frame
 
@@ -27,9 +28,10 @@ def predict(
 ) -> None:
     """Predict the rows of a table.
 
-    The output is the input, its rows in their order, and four columns more: mean, std, lower,
-    upper. If one of these names is taken, all four begin with `predicted_`. Text that a
-    spreadsheet would run as a formula gets an apostrophe.
+    The output is the input, its rows in their order, and six columns more: mean, std, lower,
+    upper, novelty, which is above 1 where a row is unlike those of training, and unlike, which
+    says why and is empty elsewhere. If one of these names is taken, all six begin with
+    `predicted_`. Text that a spreadsheet would run as a formula gets an apostrophe.
 
     Examples
     --------
@@ -37,19 +39,19 @@ def predict(
 
     tensorlace predict houses.tlace new.csv --coverage 0.5 | head
     """
-    machine = load(model)
-    fitted = machine.fitted_model()
+    fitted = holder(load(model)).fitted_model()
     X = features(fitted, read_frame(data, text=as_text(fitted)))
     with numbered(X.index):
-        dist = machine.predict_dist(X)
+        dist, novelty = fitted.dist_and_novelty(fitted.encode(X))
     lower, upper = fitted.interval(dist, coverage)
-    values = (dist.mean, dist.std, lower, upper)
-    names = ("mean", "std", "lower", "upper")
-    beyond = int(machine.extrapolated(X).sum())
+    numbers = (dist.mean, dist.std, lower, upper, novelty.measure)
+    values = (*(column.tolist() for column in numbers), list(novelty.reasons))
+    names = ("mean", "std", "lower", "upper", "novelty", "unlike")
+    unlike = int(novelty.unlike.sum())
     if json:
-        rows = [dict(zip(names, map(float, row), strict=True)) for row in zip(*values, strict=True)]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
         print_json(
-            {"coverage": coverage, "rows": len(X), "extrapolated": beyond, "predictions": rows}
+            {"coverage": coverage, "rows": len(X), "extrapolated": unlike, "predictions": rows}
         )
         return
     out = read_frame(data, as_written=True)
@@ -59,8 +61,9 @@ def predict(
     write(out, output)
     if free != names:
         note(f"the table has a column of the same name: predictions are {', '.join(free)}")
-    if beyond:
-        note(f"{beyond} of {count(len(X), 'row')} with values that training did not have")
+    if unlike:
+        most = novelty.most_common
+        note(f"{unlike} of {count(len(X), 'row')} unlike those of training, most often by {most}")
 
 
 def free_names(names: Sequence[str], taken: Sequence[str]) -> tuple[str, ...]:

@@ -338,12 +338,34 @@ const tensorlace = (() => {
   const EDGE = 5; // as in tensorlace.predictive.conformal: beyond, one standard deviation each
   const clip = (x, low, high) => Math.min(Math.max(x, low), high);
 
-  /** What the page shows of a row: mean, standard deviations, quantiles, whether training had it. */
+  /** Three digits of a positive number, without an exponent. */
+  function short(x) {
+    if (x < 1e-3) return "less than 0.001";
+    return x < 999.5 ? String(+x.toPrecision(3)) : Math.round(x).toLocaleString("en-US");
+  }
+
+  /** How far a row is from what training rows support, and why; see tensorlace.machines.novelty. */
+  function novelty(names, joint, amounts, beyond) {
+    let worst = 0;
+    for (let d = 1; d < amounts.length; d++) if (amounts[d] > amounts[worst]) worst = d;
+    const single = amounts[worst], measure = Math.max(single, joint), name = names[worst];
+    let reason = "";
+    if (single > 1)
+      reason = beyond[worst] > 0
+        ? `${name} is ${short(0.5 * beyond[worst])} ranges beyond its training range`
+        : `${name} has a value that no training row had`;
+    else if (joint > 1)
+      reason = `combination of values, of which the model is ${short(joint)} times as unsure as of any training row`;
+    return { measure, reason };
+  }
+
+  /** What the page shows of a row: mean, standard deviations, quantiles, how unlike training it is. */
   function predict(model, x, quantiles = true) {
     const found = evaluate(model.graph, { X: x }, 1), std = found.std.data[0];
     const out = {
       mean: found.mean.data[0], std, epistemic: found.epistemic_std.data[0],
-      aleatoric: found.aleatoric_std.data[0], outside: found.outside.data[0] === 1,
+      aleatoric: found.aleatoric_std.data[0],
+      novelty: novelty(model.names, found.joint.data[0], found.amounts.data, found.beyond.data),
     };
     if (!quantiles) return out;
     const parts = Array.from(found.weights.data, (weight, k) => ({

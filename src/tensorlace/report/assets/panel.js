@@ -96,6 +96,19 @@
     refresh(d);
   }
 
+  /* ---- how far the values are from training rows ---- */
+  const FULL = 3; // measure at the end of the gauge
+  function support({ measure, reason }) {
+    const unlike = measure > 1, gauge = make("div", { class: "gauge", "aria-hidden": "true" });
+    const bar = make("i"), mark = make("b");
+    bar.style.width = `${(100 * Math.min(measure, FULL)) / FULL}%`;
+    mark.style.left = `${100 / FULL}%`;
+    gauge.append(bar, mark);
+    const words = unlike ? [make("strong", {}, "Unlike the training rows: "), `${reason}.`] : ["Like the training rows."];
+    return make("div", { class: unlike ? "support flag" : "support soft" }, make("p", {}, ...words), gauge,
+      make("p", { class: "scale" }, `novelty ${format(measure)}; unlike above 1`));
+  }
+
   /* ---- the answer ---- */
   let observed = null;
   function answer() {
@@ -115,8 +128,7 @@
       split,
       make("p", { class: "soft" }, `${share.toFixed(0)} % of the variance is the model's own ignorance (± ${format(p.epistemic)}), ${(100 - share).toFixed(0)} % is noise (± ${format(p.aleatoric)}).`),
     ];
-    if (p.outside)
-      nodes.push(make("p", { class: "flag" }, "Beyond what training had: trust the intervals less than they say."));
+    nodes.push(support(p.novelty));
     box.replaceChildren(...nodes);
     window.whatIf = { x: x.slice(), ...p };
   }
