@@ -9,6 +9,7 @@ from tensorlace.machines.distrusted import (
     MOST_LISTED,
     NONE_DISTRUSTED,
     DistrustedRows,
+    Judge,
     distrusted_of,
 )
 
@@ -25,7 +26,7 @@ def fitted():
 
 def test_rows_weights_and_order(fitted):
     model, X, y = fitted
-    found = distrusted_of(model.fitted_model().ensemble, X, y)
+    found = distrusted_of(Judge(model.fitted_model().ensemble), X, y)
     tau = np.zeros(200)
     for machine in model.machines_:
         z = (y - machine.mean(X)) / (machine.target.scale * machine.noise_std)
@@ -40,15 +41,15 @@ def test_rows_weights_and_order(fitted):
 def test_parts_add_up(fitted):
     model, X, y = fitted
     ensemble = model.fitted_model().ensemble
-    whole = distrusted_of(ensemble, X, y)
-    parts = distrusted_of(ensemble, X[:60], y[:60]) + distrusted_of(
-        ensemble, X[60:], y[60:], None, 60
+    whole = distrusted_of(Judge(ensemble), X, y)
+    parts = distrusted_of(Judge(ensemble), X[:60], y[:60]) + distrusted_of(
+        Judge(ensemble), X[60:], y[60:], None, 60
     )
     for a, b in zip(whole.table().values(), parts.table().values(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
     weight = np.ones(200)
     weight[3] = 0.0
-    assert distrusted_of(ensemble, X, y, weight).row.tolist() == [120, 50]
+    assert distrusted_of(Judge(ensemble), X, y, weight).row.tolist() == [120, 50]
 
 
 def test_all_are_counted_and_some_listed():
@@ -70,4 +71,4 @@ def test_all_are_counted_and_some_listed():
 def test_a_normal_fit_distrusts_nobody(fitted):
     _, X, y = fitted
     model = TNKMRegressor(rank=1, noise="gaussian", random_state=0).fit(X, y)
-    assert distrusted_of(model.fitted_model().ensemble, X, y).n_rows == 0
+    assert distrusted_of(Judge(model.fitted_model().ensemble), X, y).n_rows == 0

@@ -142,7 +142,9 @@ class FitsTables(HasFittedAttributes):
             ensemble = ensemble.supported(rows.X, self._threads())
         fits = [machine.fit for machine in ensemble.machines]
         shares = ensemble.shares(rows.X) @ rows.weight
-        distrusted = distrusted_rows(ensemble, table, self._threads())
+        judge, distrusted = found.judge, None
+        if judge is not None:
+            distrusted = distrusted_rows(judge, table, self._threads())
         if distrusted is not None and numbers is not None:
             distrusted = distrusted.numbered(numbers)
         record = FitRecord(

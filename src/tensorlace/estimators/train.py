@@ -106,7 +106,7 @@ def train(
         for member in range(n_members)
     ]
     try:
-        ensemble = fit_ensemble(
+        ensemble, judge = fit_ensemble(
             replace(config, stop=steps_end),
             table,
             tails=_OF_FIXED_RANK[params["noise"]],
@@ -137,7 +137,7 @@ def train(
         determined = float(np.mean([m.fit.determined for m in ensemble.machines]))
         noise = noise_of_few_rows(n, determined, tails=_auto(params["noise"]))
         ensemble = replace(ensemble, noise=noise)
-    return Found(ensemble, cut=cut)
+    return Found(ensemble, cut=cut, judge=judge)
 
 
 _OF_FIXED_RANK = {"auto": None, "gaussian": False, "student": True}

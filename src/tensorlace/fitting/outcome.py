@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 from tensorlace._types import Array
+from tensorlace.machines.distrusted import Judge
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.predictive.distributions import Distribution
 
@@ -26,6 +27,8 @@ class Found:
         Distribution, targets and weights of such rows, for a check.
     cut : str or None
         What the clock or an interrupt has ended, in words.
+    judge : Judge or None
+        Fits with tails that have distrusted rows.
     """
 
     ensemble: Ensemble
@@ -33,3 +36,4 @@ class Found:
     noise_results: list[dict[str, Any]] = field(default_factory=list)
     unseen: tuple[Distribution, Array, Array | None] | None = None
     cut: str | None = None
+    judge: Judge | None = None

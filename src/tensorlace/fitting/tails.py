@@ -1,4 +1,8 @@
-"""A fixed model with or without tails: asked for, or where the data ask for them."""
+"""A fixed model with or without tails: asked for, or where the data ask for them.
+
+Where they do, and nothing else is wrong than the rows that a fit with tails distrusts, the model is
+fitted again by least squares to all others: one wild row then leaves no other trace.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +15,7 @@ import numpy as np
 from tensorlace._types import Array
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_machines import fit_machines
+from tensorlace.fitting.sound_rows import present, sound_rows
 from tensorlace.likelihoods.student import (
     DISTRUSTED,
     furthest,
@@ -18,7 +23,7 @@ from tensorlace.likelihoods.student import (
     row_weights,
     size_counts,
 )
-from tensorlace.machines.distrusted import DistrustedRows, distrusted_of
+from tensorlace.machines.distrusted import DistrustedRows, Judge, distrusted_of
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import Noise
@@ -26,11 +31,14 @@ from tensorlace.sources import Chunk, Table
 
 __all__ = [
     "MOST_DISTRUSTED",
+    "NEAR",
     "WILD",
     "asks_for_tails",
     "distrusted_rows",
     "dominated",
+    "few_left_out",
     "fit_ensemble",
+    "judge_of_wild_rows",
     "more_evidence",
 ]
 
@@ -64,6 +72,14 @@ WILD = 15.0
 """Standard deviations of the core that some row must be away: what a model cannot follow has heavy
 tails as well, but no such row. decisions.md#a-fit-with-tails"""
 
+NEAR = 0.5
+"""How far away, in units of `WILD`, the others may be where wild rows are left out: a gap between
+them tells mistakes from noise with tails. decisions.md#a-fit-with-tails"""
+
+MOST_LEFT_OUT = 0.005
+"""Largest share of rows that are left out, if it is not one row; intervals do not count them.
+decisions.md#a-fit-with-tails"""
+
 _ERRORS = 3.0
 """Standard errors that such a shift must exceed, besides."""
 
@@ -77,8 +93,10 @@ def fit_ensemble(
     checkpoint: Path | None = None,
     threads: int = 1,
     **how: Any,
-) -> Ensemble:
+) -> tuple[Ensemble, Judge | None]:
     """Fit one machine per seed; their equal mixture, with the noise that the fit was made with.
+
+    With it comes who has distrusted rows, None if nobody has.
 
     Parameters
     ----------
@@ -94,26 +112,55 @@ def fit_ensemble(
     given: dict[str, Any] = {"seeds": seeds, "threads": threads, **how}
     heavy = replace(config, tails=True)
     if tails:
-        return _mixture(fit_machines(heavy, table, checkpoint=checkpoint, **given))
+        robust = _mixture(fit_machines(heavy, table, checkpoint=checkpoint, **given))
+        return robust, Judge(robust)
     plain = fit_machines(config, table, checkpoint=checkpoint, **given)
     if tails is not None or not config.likelihood.squared:
-        return _mixture(plain)
+        return _mixture(plain), None
     if not asks_for_tails(plain, table, threads=threads):
-        return _mixture(plain)
-    path = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}.tails")
-    robust = fit_machines(heavy, table, checkpoint=path, **given)
-    return _mixture(robust if more_evidence(robust, plain, table, threads) else plain)
+        return _mixture(plain), None
+
+    def path(ending: str) -> Path | None:
+        return None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}.{ending}")
+
+    machines = fit_machines(heavy, table, checkpoint=path("tails"), **given)
+    if not more_evidence(machines, plain, table, threads):
+        return _mixture(plain), None
+    robust = _mixture(machines)
+    judge = judge_of_wild_rows(robust, WILD)
+    sound = sound_rows(table, judge)
+    if not few_left_out(sound, table, threads):
+        return robust, Judge(robust)
+    again = fit_machines(config, sound, checkpoint=path("sound"), **given)
+    if asks_for_tails(again, sound, wild=NEAR * WILD, threads=threads):
+        return robust, Judge(robust)
+    return _mixture(again), judge
 
 
-def distrusted_rows(ensemble: Ensemble, table: Table, threads: int = 1) -> DistrustedRows | None:
-    """Rows that a fit with tails distrusts, in one pass; None of a fit without."""
-    if all(np.isinf(machine.fit.degrees) for machine in ensemble.machines):
-        return None
-    return table.reduce(partial(_distrusted, ensemble), DistrustedRows.__add__, threads=threads)
+def judge_of_wild_rows(robust: Ensemble, wild: float) -> Judge:
+    """Who distrusts rows ``wild`` standard deviations of the core away."""
+    degrees = [machine.fit.degrees for machine in robust.machines]
+    weights = row_weights(np.array(wild * wild), float(np.exp(np.mean(np.log(degrees)))))
+    return Judge(robust, float(weights))
 
 
-def _distrusted(ensemble: Ensemble, chunk: Chunk) -> DistrustedRows:
-    return distrusted_of(ensemble, _present(chunk), chunk.y, chunk.weight, chunk.first_row)
+def few_left_out(sound: Table, table: Table, threads: int = 1) -> bool:
+    """Whether hardly any of the rows of a table have no weight in another."""
+    left, every = (float(t.reduce(_weight, np.add, threads=threads)) for t in (sound, table))
+    return left >= every - max(1.0, MOST_LEFT_OUT * every)
+
+
+def _weight(chunk: Chunk) -> Array:
+    return np.array(chunk.n_rows if chunk.weight is None else chunk.weight.sum(), dtype=np.float64)
+
+
+def distrusted_rows(judge: Judge, table: Table, threads: int = 1) -> DistrustedRows:
+    """Rows of a table that a fit with tails distrusts, in one pass."""
+    return table.reduce(partial(_distrusted, judge), DistrustedRows.__add__, threads=threads)
+
+
+def _distrusted(judge: Judge, chunk: Chunk) -> DistrustedRows:
+    return distrusted_of(judge, present(chunk).X, chunk.y, chunk.weight, chunk.first_row)
 
 
 def _mixture(machines: tuple[KernelMachine, ...]) -> Ensemble:
@@ -178,15 +225,8 @@ def _sizes(machines: Sequence[KernelMachine], chunk: Chunk) -> Array:
 
 def _residuals(machine: KernelMachine, chunk: Chunk) -> Array:
     """Of n rows, in units of the scale of the target; zero for rows that are not there."""
-    residual = (chunk.y - machine.mean(_present(chunk))) / machine.target.scale
+    residual = (chunk.y - machine.mean(present(chunk).X)) / machine.target.scale
     return residual if chunk.weight is None else np.where(chunk.weight > 0.0, residual, 0.0)
-
-
-def _present(chunk: Chunk) -> Array:
-    """Features (n, D), where an absent row, which may lie anywhere, has zeros."""
-    if chunk.weight is None or np.all(chunk.weight):
-        return chunk.X
-    return np.where(chunk.weight[:, None] > 0.0, chunk.X, 0.0)
 
 
 def more_evidence(

@@ -10,7 +10,7 @@ from tensorlace._types import Array
 from tensorlace.likelihoods.student import DISTRUSTED, row_weights
 from tensorlace.machines.ensemble import Ensemble
 
-__all__ = ["MOST_LISTED", "NONE_DISTRUSTED", "DistrustedRows", "distrusted_of"]
+__all__ = ["MOST_LISTED", "NONE_DISTRUSTED", "DistrustedRows", "Judge", "distrusted_of"]
 
 MOST_LISTED = 200
 """Most rows that are listed; all of them are counted. docs/decisions.md, A fit with tails."""
@@ -70,14 +70,42 @@ NONE_DISTRUSTED = DistrustedRows(0, np.empty(0, np.int64), np.empty(0), np.empty
 """No row."""
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Who distrusts rows: fits with tails.
+
+    Attributes
+    ----------
+    ensemble : Ensemble
+    least : float
+        What a row has to count for in them, on average over the members, to be trusted.
+    """
+
+    ensemble: Ensemble
+    least: float = DISTRUSTED
+
+    def trust(self, X: Array, y: Array) -> Array:
+        """What each of n rows counts for, where others count for one; from (n, D) and (n,)."""
+        total = np.zeros(len(y))
+        for machine, share in zip(self.ensemble.machines, self.ensemble.weights, strict=True):
+            fit = machine.fit
+            if np.isinf(fit.degrees):
+                total += share
+                continue
+            z = (y - machine.mean(X, engine=self.ensemble.engine)) / machine.target.scale
+            total += share * row_weights(fit.beta * z * z, fit.degrees)
+        return total
+
+
 def distrusted_of(
-    ensemble: Ensemble, X: Array, y: Array, weight: Array | None = None, first_row: int = 0
+    judge: Judge, X: Array, y: Array, weight: Array | None = None, first_row: int = 0
 ) -> DistrustedRows:
     """Those of n rows that are distrusted.
 
     Parameters
     ----------
-    ensemble : Ensemble
+    judge : Judge
     X : (n, D) array
     y : (n,) array
     weight : (n,) array, optional
@@ -85,20 +113,13 @@ def distrusted_of(
     first_row : int
         Number of the first.
     """
-    trust = np.zeros(len(y))
-    for machine, share in zip(ensemble.machines, ensemble.weights, strict=True):
-        fit = machine.fit
-        if np.isinf(fit.degrees):
-            trust += share
-            continue
-        z = (y - machine.mean(X, engine=ensemble.engine)) / machine.target.scale
-        trust += share * row_weights(fit.beta * z * z, fit.degrees)
-    low = trust < DISTRUSTED
+    counts_for = judge.trust(X, y)
+    low = counts_for < judge.least
     if weight is not None:
         low &= weight > 0.0
     rows = np.flatnonzero(low)
-    prediction = ensemble.mean(X[rows]) if rows.size else np.empty(0)
+    prediction = judge.ensemble.mean(X[rows]) if rows.size else np.empty(0)
     found = DistrustedRows(
-        int(rows.size), rows.astype(np.int64) + first_row, y[rows], prediction, trust[rows]
+        int(rows.size), rows.astype(np.int64) + first_row, y[rows], prediction, counts_for[rows]
     )
     return found.listed(MOST_LISTED)

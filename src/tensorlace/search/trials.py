@@ -122,7 +122,7 @@ class Trials:
     settings : SearchSettings
     memory_budget : int
     judging : array or None
-        Weights of the rows held out, where they are not those of the sample.
+        Weights of the rows held out in choices, where they are not those of the sample.
     """
 
     config: Config
@@ -152,7 +152,7 @@ class Trials:
 
     @property
     def all_targets(self) -> tuple[Array, Array | None]:
-        """Targets of the rows held out and their weights, no row left aside."""
+        """Targets of the rows held out, and their weights in the sample."""
         weight, held = self.sample.weight, self.held
         return self.sample.y[held], None if weight is None else weight[held]
 

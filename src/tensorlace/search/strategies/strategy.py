@@ -14,8 +14,16 @@ import numpy.typing as npt
 from tensorlace._types import Array, Mask
 from tensorlace.errors import TimeBudgetWarning
 from tensorlace.fitting.outcome import Found
+from tensorlace.fitting.sound_rows import sound_chunk, sound_rows
 from tensorlace.fitting.stop import Stop
-from tensorlace.fitting.tails import asks_for_tails, more_evidence
+from tensorlace.fitting.tails import (
+    NEAR,
+    asks_for_tails,
+    few_left_out,
+    judge_of_wild_rows,
+    more_evidence,
+)
+from tensorlace.machines.distrusted import Judge
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import GAUSSIAN, LARGEST_LOG, Noise, with_noise
@@ -111,6 +119,7 @@ class Strategy(ABC):
         self.budget, self.workers, self.settings = budget, workers, task.settings
         self.runner = TrialRunner(task, trials, budget, workers)
         self.trials_cut = False
+        self.judge: Judge | None = None
 
     @abstractmethod
     def search(self) -> Found:
@@ -149,15 +158,44 @@ class Strategy(ABC):
     def first_round(
         self, candidates: Sequence[Candidate], trials: Trials | None = None
     ) -> list[Trial]:
-        """Try candidates; all with tails, and all that follows, if the first few ask for tails."""
+        """Try candidates, and where the first few ask for tails do something about wild rows.
+
+        They are left out, if nothing else is wrong; otherwise all fits from here on have tails.
+        """
         trials, few = trials or self.trials, self.settings.tails.probes
         probes = self.runner.run(candidates[:few], trials)
-        if not tails_help(probes, trials, self.task, self.workers, self.budget.deadline):
+        deadline = self.budget.deadline
+        robust = tails_help(probes, trials, self.task, self.workers, deadline)
+        if robust is None:
             return probes + self.runner.run(candidates[few:], trials)
-        self.task, self.settings = with_tails(self.task), with_tails(self.task).settings
-        self.trials = replace(self.trials, config=self.task.config)
+        if not self._left_out(robust):
+            self.task, self.settings = with_tails(self.task), with_tails(self.task).settings
+        # rows and weights may be others now, and so may what is fitted to them
+        self.trials = replace(
+            self.trials, config=replace(self.trials.config, tails=self.task.config.tails)
+        )
         self.runner = TrialRunner(self.task, self.trials, self.budget, self.workers)
-        return self.runner.run(candidates, replace(trials, config=self.task.config))
+        return self.runner.run(candidates, replace(self.trials, parts=trials.parts))
+
+    def _left_out(self, robust: Trial) -> bool:
+        """Leave out rows that a fit with tails finds wild, if nothing is wrong with the others."""
+        ends, members = (
+            [self.budget.trials],
+            [Member(robust.candidate, robust.seed, self.settings.cost.steps)],
+        )
+        (machine,) = fit_members(members, self.table, with_tails(self.task), Workers(), ends)
+        if machine is None:
+            return False
+        judge = judge_of_wild_rows(Ensemble((machine,), np.ones(1)), self.settings.tails.wild)
+        sound = sound_rows(self.table, judge)
+        if not few_left_out(sound, self.table):
+            return False
+        (plain,) = fit_members(members, sound, self.task, Workers(), ends)
+        if plain is None or asks_for_tails((plain,), sound, wild=NEAR * self.settings.tails.wild):
+            return False
+        self.table, self.judge = sound, judge
+        self.trials = replace(self.trials, sample=sound_chunk(judge, self.trials.sample))
+        return True
 
     def leave_wild_rows_aside(self, members: Sequence[Trial], weights: Array) -> None:
         """Give rows held out that members with tails distrust no say in what follows."""

@@ -66,8 +66,8 @@ def trusted(dist: Distribution, y: Array, weight: Array | None, degrees: float) 
 
 def tails_help(
     probes: Sequence[Trial], trials: Trials, task: Task, workers: Workers, deadline: float
-) -> bool:
-    """Whether the best of the first candidates is better with tails, by rows it has not seen.
+) -> Trial | None:
+    """The best of the first candidates with tails, if it is better so by rows it has not seen.
 
     It is tried with them only if some row is wild: in the target, or beside what is said of it.
     Both ways are judged by Student's t with the shape that suits each, which no wild row rules.
@@ -84,23 +84,24 @@ def tails_help(
         Reading of the clock from which no fit begins.
     """
     if not (probes and tails_allowed(task)):
-        return False
+        return None
     settings = task.settings.tails
     y, weight = trials.targets
     judged = [_judgement(trial, y, weight) for trial in probes]
     best = int(np.argmax([np.average(j.scores, weights=weight) for j in judged]))
     sample = trials.sample
     if not (judged[best].wild > settings.wild or dominated(sample.y, sample.weight)):
-        return False
+        return None
     heavy = replace(trials, config=replace(trials.config, tails=True))
     again = heavy.run([probes[best].candidate], [probes[best].seed], workers, deadline)
     if not again:
-        return False
+        return None
     robust = _judgement(again[0], y, weight)
     if robust.distrusted > MOST_DISTRUSTED:
-        return False
+        return None
     mean, error = mean_and_error(robust.scores - judged[best].scores, weight)
-    return mean > max(settings.standard_errors * error, task.settings.noise.gain)
+    better = mean > max(settings.standard_errors * error, task.settings.noise.gain)
+    return again[0] if better else None
 
 
 class _Judgement(NamedTuple):
