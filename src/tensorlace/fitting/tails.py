@@ -31,7 +31,6 @@ from tensorlace.sources import Chunk, Table
 
 __all__ = [
     "MOST_DISTRUSTED",
-    "NEAR",
     "WILD",
     "asks_for_tails",
     "distrusted_rows",

@@ -17,7 +17,6 @@ from tensorlace.fitting.outcome import Found
 from tensorlace.fitting.sound_rows import sound_chunk, sound_rows
 from tensorlace.fitting.stop import Stop
 from tensorlace.fitting.tails import (
-    NEAR,
     asks_for_tails,
     few_left_out,
     judge_of_wild_rows,
@@ -178,11 +177,12 @@ class Strategy(ABC):
         return self.runner.run(candidates, replace(self.trials, parts=trials.parts))
 
     def _left_out(self, robust: Trial) -> bool:
-        """Leave out rows that a fit with tails finds wild, if nothing is wrong with the others."""
-        ends, members = (
-            [self.budget.trials],
-            [Member(robust.candidate, robust.seed, self.settings.cost.steps)],
-        )
+        """Leave out rows that a fit with tails finds wild, if the others ask for no tails.
+
+        They may be as far away as in a table without such rows: the model is a small one.
+        """
+        ends = [self.budget.trials]
+        members = [Member(robust.candidate, robust.seed, self.settings.cost.steps)]
         (machine,) = fit_members(members, self.table, with_tails(self.task), Workers(), ends)
         if machine is None:
             return False
@@ -191,7 +191,7 @@ class Strategy(ABC):
         if not few_left_out(sound, self.table):
             return False
         (plain,) = fit_members(members, sound, self.task, Workers(), ends)
-        if plain is None or asks_for_tails((plain,), sound, wild=NEAR * self.settings.tails.wild):
+        if plain is None or asks_for_tails((plain,), sound, wild=self.settings.tails.wild):
             return False
         self.table, self.judge = sound, judge
         self.trials = replace(self.trials, sample=sound_chunk(judge, self.trials.sample))
