@@ -165,9 +165,10 @@ class Strategy(ABC):
         probes = self.runner.run(candidates[:few], trials)
         deadline = self.budget.deadline
         robust = tails_help(probes, trials, self.task, self.workers, deadline)
-        if robust is None:
+        left_out = robust is not None and self._left_out(robust.trial)
+        if robust is None or not (left_out or robust.better):
             return probes + self.runner.run(candidates[few:], trials)
-        if not self._left_out(robust):
+        if not left_out:
             self.task, self.settings = with_tails(self.task), with_tails(self.task).settings
         # rows and weights may be others now, and so may what is fitted to them
         self.trials = replace(

@@ -22,7 +22,7 @@ from tensorlace.search.stacking import mean_and_error
 from tensorlace.search.task import Task
 from tensorlace.search.trials import Trial, Trials
 
-__all__ = ["degrees_of", "tails_allowed", "tails_help", "trusted", "with_tails"]
+__all__ = ["Robust", "degrees_of", "tails_allowed", "tails_help", "trusted", "with_tails"]
 
 
 def tails_allowed(task: Task) -> bool:
@@ -64,10 +64,25 @@ def trusted(dist: Distribution, y: Array, weight: Array | None, degrees: float) 
     return np.where(tau < DISTRUSTED, tau, 1.0) * (1.0 if weight is None else weight)
 
 
+class Robust(NamedTuple):
+    """A candidate fitted with tails.
+
+    Attributes
+    ----------
+    trial : Trial
+    better : bool
+        Whether it is clearly better so. If not, a single row has a large share of the variance of
+        the target, and no row that was held out can tell.
+    """
+
+    trial: Trial
+    better: bool
+
+
 def tails_help(
     probes: Sequence[Trial], trials: Trials, task: Task, workers: Workers, deadline: float
-) -> Trial | None:
-    """The best of the first candidates with tails, if it is better so by rows it has not seen.
+) -> Robust | None:
+    """The best of the first candidates with tails, if rows that it has not seen allow them.
 
     It is tried with them only if some row is wild: in the target, or beside what is said of it.
     Both ways are judged by Student's t with the shape that suits each, which no wild row rules.
@@ -90,7 +105,8 @@ def tails_help(
     judged = [_judgement(trial, y, weight) for trial in probes]
     best = int(np.argmax([np.average(j.scores, weights=weight) for j in judged]))
     sample = trials.sample
-    if not (judged[best].wild > settings.wild or dominated(sample.y, sample.weight)):
+    alone = dominated(sample.y, sample.weight)
+    if not (judged[best].wild > settings.wild or alone):
         return None
     heavy = replace(trials, config=replace(trials.config, tails=True))
     again = heavy.run([probes[best].candidate], [probes[best].seed], workers, deadline)
@@ -100,8 +116,10 @@ def tails_help(
     if robust.distrusted > MOST_DISTRUSTED:
         return None
     mean, error = mean_and_error(robust.scores - judged[best].scores, weight)
-    better = mean > max(settings.standard_errors * error, task.settings.noise.gain)
-    return again[0] if better else None
+    if mean > max(settings.standard_errors * error, task.settings.noise.gain):
+        return Robust(again[0], better=True)
+    worse = mean < -settings.standard_errors * error
+    return Robust(again[0], better=False) if alone and not worse else None
 
 
 class _Judgement(NamedTuple):
