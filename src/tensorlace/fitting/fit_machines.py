@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorlace._types import Array
-from tensorlace.columns.columns import Columns, columns_from_summaries
+from tensorlace.columns.columns import Columns, columns_from_summaries, rows_of_levels
 from tensorlace.columns.rotation import Rotation, Scatter
 from tensorlace.columns.summaries import (
     LEAF_ROWS,
@@ -92,7 +92,8 @@ def fit_machines(
         table.reduce(partial(_check_targets, config.likelihood), max, threads=threads)
     if not config.likelihood.standardises:
         target = Standardise.unchanged()
-    columns = _columns(config, table, summaries, threads)
+    columns, level_rows = _columns(config, table, summaries, threads)
+    config = replace(config, level_rows=level_rows)
     config = config.for_table(columns.sizes, table.n_rows, target.scale)
     constants = [column.basis.constant() for column in columns.columns]
     n_weights = config.n_weights(columns.sizes)
@@ -169,8 +170,8 @@ def _first(config: Config, constants: Sequence[Array], rng: np.random.Generator)
 
 def _columns(
     config: Config, table: Table, summaries: Sequence[ColumnSummary], threads: int
-) -> Columns:
-    """Warps and bases of all columns, after a rotation if there is one."""
+) -> tuple[Columns, tuple[tuple[float, ...], ...]]:
+    """Warps and bases of all columns, after a rotation if there is one, and rows of levels."""
     D = len(table.names)
     kinds = config.kinds or (Numeric(),) * D
     order, names, rotation = list(range(D)), table.names, None
@@ -191,7 +192,7 @@ def _columns(
         names=names,
         kinds=tuple(kinds[d] for d in order),
     )
-    return replace(columns, rotation=rotation)
+    return replace(columns, rotation=rotation), rows_of_levels(columns, summaries)
 
 
 def _scatter(summaries: Sequence[ColumnSummary], kinds: Sequence[Kind]) -> Scatter | None:
