@@ -72,7 +72,8 @@ def test_precisions_go_from_groups_to_weights_and_back():
     groups = for_levels(per_column_and_order(PRODUCTS), PRODUCTS, ROWS)
     gamma = np.random.default_rng(1).lognormal(0.0, 2.0, len(groups.count))
     each = groups.each(gamma)
-    assert each.tolist() == [gamma[g] * s for g, s in zip(groups.index, groups.relative)]
+    pairs = zip(groups.index, groups.relative, strict=True)
+    assert each.tolist() == [gamma[g] * s for g, s in pairs]
     np.testing.assert_allclose(groups.common(each), gamma, rtol=1e-15)
 
 

@@ -221,7 +221,7 @@ class Config:
         return products + self.additive * sum(sizes)
 
     def grouped(self, network: Network) -> Groups:
-        """Weights that share a prior precision; rare levels have less of a prior in products.
+        """Weights that share a prior precision; rare levels have a prior of their own.
 
         A precision that is given is that of all weights.
         """
