@@ -322,5 +322,5 @@ class Told:
     def __init__(self, name, chosen):
         self.name, self.chosen = name, chosen
 
-    def search(self):
+    def find(self):
         self.chosen.append(self.name)

@@ -15,7 +15,14 @@ from tensorlace.errors import InputError
 from tensorlace.kinds import Categorical, Kind, Numeric, Periodic
 from tensorlace.portable import Builder, Value
 
-__all__ = ["Column", "Columns", "Features", "columns_from_summaries", "fit_columns"]
+__all__ = [
+    "Column",
+    "Columns",
+    "Features",
+    "columns_from_summaries",
+    "fit_columns",
+    "rows_of_levels",
+]
 
 
 @final
@@ -290,6 +297,27 @@ def columns_from_summaries(
             label = name if name.startswith("column ") else f"column {name!r}"
             raise InputError(f"{label}: {error}") from error
     return Columns(tuple(fitted))
+
+
+def rows_of_levels(
+    columns: Columns, summaries: Sequence[ColumnSummary]
+) -> tuple[tuple[float, ...], ...]:
+    """Rows of each level of the columns of categories, in the order of codes; () for the others.
+
+    Parameters
+    ----------
+    columns : Columns
+    summaries : sequence of ColumnSummary, length D
+        Those that the columns were fitted to.
+    """
+    pairs = zip(columns.columns, summaries, strict=True)
+    return tuple(_rows_of_levels(column.basis, s) for column, s in pairs)
+
+
+def _rows_of_levels(basis: Basis, s: ColumnSummary) -> tuple[float, ...]:
+    if not isinstance(basis, Levels) or basis.n == 1:
+        return ()
+    return (*s.masses.tolist(), *((s.missing,) if s.missing else ()))
 
 
 def _check_lengths(what: str, size: int, given: dict[str, Sized]) -> None:

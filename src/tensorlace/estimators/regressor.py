@@ -85,7 +85,8 @@ class TNKMRegressor(
         Precision of the weights for a target of unit variance, or how to find it; 0 is flat.
     prior_groups : str, default="auto" ("all")
         Weights that share a prior precision: "all" of them, those of a "column", of an "order" of
-        basis function, of both ("column_order"), or of a rank-one term ("rank").
+        basis function, of both ("column_order"), or of a rank-one term ("rank"). In products the
+        categories of a column count as one order, and rare ones have a larger precision.
     additive : bool or "auto", default="auto" (False)
         Add a sum of one-column functions to the sum of products.
     rotate : bool or "auto", default="auto" (False)

@@ -26,7 +26,7 @@ from tensorlace.kinds import Kind
 from tensorlace.laplace.curvature import GGN, Curvature
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Evidence, Fixed, Policy
-from tensorlace.laplace.prior_groups import Groups, one_group
+from tensorlace.laplace.prior_groups import Groups, for_levels, one_group
 from tensorlace.likelihoods.gaussian import GAUSSIAN
 from tensorlace.likelihoods.likelihood import Likelihood
 from tensorlace.networks.column_network import ColumnNetwork
@@ -136,6 +136,9 @@ class Config:
         For fits that are only compared: precision updates may lose half their digits.
     stop : Stop
         When the fit has to end with what it has.
+    level_rows : tuple of tuples
+        Rows of each level of the columns of categories, () for others; none at all before the
+        columns are fitted.
     """
 
     rank: int
@@ -162,6 +165,7 @@ class Config:
     likelihood: Likelihood = GAUSSIAN
     tails: bool = False
     stop: Stop = NEVER
+    level_rows: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
     def of(
@@ -215,6 +219,16 @@ class Config:
         widths = self.products.widths(sizes, self.rank)
         products = sum(K * n for K, n in zip(widths, sizes, strict=True))
         return products + self.additive * sum(sizes)
+
+    def grouped(self, network: Network) -> Groups:
+        """Weights that share a prior precision; rare levels have a prior of their own.
+
+        A precision that is given is that of all weights.
+        """
+        groups = self.groups(network)
+        if not (self.prior.learns and any(self.level_rows)):
+            return groups
+        return for_levels(groups, network, self.level_rows)
 
     def stages(self, n_rows: int, n_weights: int, n_columns: int) -> tuple[int, ...]:
         """Sizes of the parts of the rows that a fit begins on; () if it begins on all."""
@@ -279,6 +293,7 @@ class Config:
             *(self.rank, self.solver, self.curvature, self.truncation),
             *(self.noise, self.prior, self.groups.__name__),
             *(("tails",) if self.tails else ()),
+            *((self.level_rows,) if any(self.level_rows) else ()),
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorlace._types import Array
-from tensorlace.columns.columns import Columns, columns_from_summaries
+from tensorlace.columns.columns import Columns, columns_from_summaries, rows_of_levels
 from tensorlace.columns.rotation import Rotation, Scatter
 from tensorlace.columns.summaries import (
     LEAF_ROWS,
@@ -93,7 +93,8 @@ def fit_machines(
         table.reduce(partial(_check_targets, config.likelihood), max, threads=threads)
     if not config.likelihood.standardises:
         target = Standardise.unchanged()
-    columns, order = _columns(config, table, summaries, threads)
+    columns, order, level_rows = _columns(config, table, summaries, threads)
+    config = replace(config, level_rows=level_rows)
     config = config.for_table(columns.sizes, table.n_rows, target.scale)
     constants = [column.basis.constant() for column in columns.columns]
     n_weights = config.n_weights(columns.sizes)
@@ -176,8 +177,11 @@ def _first(
 
 def _columns(
     config: Config, table: Table, summaries: Sequence[ColumnSummary], threads: int
-) -> tuple[Columns, list[int]]:
-    """Warps and bases of all columns, after a rotation if there is one; their `canonical_order`."""
+) -> tuple[Columns, list[int], tuple[tuple[float, ...], ...]]:
+    """Warps and bases of all columns, after a rotation if there is one, in the order of the table.
+
+    With them come their `canonical_order` and the rows of levels.
+    """
     D = len(table.names)
     kinds = config.kinds or (Numeric(),) * D
     order, names, rotation = list(range(D)), table.names, None
@@ -198,7 +202,11 @@ def _columns(
         names=names,
         kinds=tuple(kinds[d] for d in order),
     )
-    return replace(columns, rotation=rotation), canonical_order(summaries)
+    return (
+        replace(columns, rotation=rotation),
+        canonical_order(summaries),
+        rows_of_levels(columns, summaries),
+    )
 
 
 def _scatter(summaries: Sequence[ColumnSummary], kinds: Sequence[Kind]) -> Scatter | None:

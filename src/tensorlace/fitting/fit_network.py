@@ -119,7 +119,7 @@ def _finish(run: Run) -> Fitted:
         run.state = replace(run.state, network=exact, linear=None)
         stat = curvature.evaluate(run.rows, exact, None)
     which = weights_of(run.state.network.cores, bayesian)
-    gamma = run.group_gamma[run.groups.index][which]
+    gamma = run.groups.each(run.group_gamma)[which]
     posterior = stat.posterior(run.information, gamma, run.settings.truncation)
     return Fitted(
         network=run.state.network,

@@ -61,7 +61,7 @@ def evidence_without(run: Run) -> Array:
     network, beta, R = run.state.network, run.beta, run.state.network.n_terms
     linear = run.state.linear or linearise(run.rows, network)
     G, slope, v = linear.dense_gram(), linear.slope, network.vector
-    gamma = run.group_gamma[run.groups.index]
+    gamma = run.groups.each(run.group_gamma)
     _, term, _ = network.labels()
     beyond = run.beyond_squares(linear.rss)
     out = np.full(R, -np.inf)
@@ -101,6 +101,6 @@ def _refitted(run: Run, r: int) -> Run:
 
 def _evidence(run: Run) -> float:
     _, stat = run.evaluate()
-    gamma = run.group_gamma[run.groups.index]
+    gamma = run.groups.each(run.group_gamma)
     posterior = stat.posterior(run.information, gamma, run.settings.truncation)
     return run.evidence(stat, posterior, np.arange(len(gamma)))

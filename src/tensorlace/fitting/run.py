@@ -81,7 +81,7 @@ class Run:
         self.settings, self.solver = settings, settings.solver
         self.rows, self._unguarded, self.stopped = guarded(rows, settings.stop), rows, False
         self.plain_rows = self.rows  # with the weights they came with
-        self.groups = settings.groups(start.network)
+        self.groups = settings.grouped(start.network)
         self.state = self.solver.start(rows, start.network)
         # t̂ is for the posterior at the end: directions it calls certain are those that the rows
         # determine least, and here would count as determined. The full Hessian cannot do without:
@@ -138,7 +138,7 @@ class Run:
     @property
     def gamma(self) -> Cores:
         """Prior precisions in the shape of the cores."""
-        return from_vector(self.group_gamma[self.groups.index], self.state.network.cores)
+        return from_vector(self.groups.each(self.group_gamma), self.state.network.cores)
 
     def advance(self) -> bool:
         """One more step of the solver, after a precision update if one is due; False at the end.
@@ -276,7 +276,7 @@ class Run:
     def update_precisions(self) -> float:
         """One update of β and γ; the largest relative change."""
         settings, v = self.settings, self.state.network.vector
-        gamma = self.group_gamma[self.groups.index]
+        gamma = self.groups.each(self.group_gamma)
         curvature, stat = self.evaluate()
         cores = self.state.network.cores
         which = weights_of(cores, curvature.bayesian_cores(len(cores)))
@@ -302,8 +302,8 @@ class Run:
             expected_rss=expected_rss,
             determined=float(determined[which].sum()),
             count=self.groups.count,
-            square=self.groups.total(v * v),
-            spread=self.groups.total(variances),
+            square=self.groups.total(self.groups.scaled(v * v)),
+            spread=self.groups.total(self.groups.scaled(variances)),
             group_determined=self.groups.total(free),
         )
         beta = settings.noise.noise(moments, self.beta)
@@ -344,7 +344,7 @@ class Run:
         candidates = curvature.candidates(n_cores)
         if len(candidates) == 1 and candidates[0] == curvature:
             return curvature, curvature.evaluate(self.rows, network, self.state.linear)
-        gamma = self.group_gamma[self.groups.index]
+        gamma = self.groups.each(self.group_gamma)
         evaluated = []
         for k, candidate in enumerate(candidates):
             which = weights_of(network.cores, candidate.bayesian_cores(n_cores))
@@ -371,7 +371,7 @@ class Run:
             stat.rss,
             self.beta,
             self.state.network.vector[which],
-            self.group_gamma[self.groups.index][which],
+            self.groups.each(self.group_gamma)[which],
             posterior.logdet,
             posterior.n_dropped,
         )

@@ -1,5 +1,6 @@
 """Groups of weights that share a prior precision."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -11,7 +12,9 @@ from tensorlace.errors import InputError
 from tensorlace.networks.network import Network
 
 __all__ = [
+    "RARE_ROWS",
     "Groups",
+    "for_levels",
     "one_group",
     "per_column",
     "per_column_and_order",
@@ -24,6 +27,10 @@ SMALLEST_PRIOR = 1e-10
 
 LARGEST_PRIOR = 1e10
 """Largest prior precision that is learned: weights that have it are switched off."""
+
+RARE_ROWS = 5.0
+"""Rows of a level of a category whose weights in products have twice the prior precision of those
+of a level with many rows. decisions.md#rare-levels"""
 
 
 @final
@@ -41,11 +48,22 @@ class Groups:
         Column of each group when groups belong to columns, -1 for those of the additive part. The
         response only sees the product of the columns' scales, so a common factor per column is
         arbitrary and must be pinned.
+    relative : (P,) array or None
+        Precision of each weight in units of that of its group; None: 1.
     """
 
     index: npt.NDArray[np.intp]
     count: Array
     column: npt.NDArray[np.intp] | None = None
+    relative: Array | None = None
+
+    def each(self, gamma: Array) -> Array:
+        """Precision (P,) of each weight from those of the groups (n_groups,)."""
+        return self.scaled(gamma[self.index])
+
+    def scaled(self, values: Array) -> Array:
+        """``values`` (P,) times relative precisions: squares of weights in units of their group."""
+        return values if self.relative is None else values * self.relative
 
     def total(self, values: Array) -> Array:
         """Sum of ``values`` (P,) per group."""
@@ -53,9 +71,9 @@ class Groups:
         return sums.astype(np.float64, copy=False)
 
     def common(self, values: Array) -> Array:
-        """Value (n_groups,) that the weights of each group have in common."""
+        """Precision (n_groups,) of the groups from those of the weights (P,), see `each`."""
         out = np.zeros(len(self.count))
-        out[self.index] = values
+        out[self.index] = values if self.relative is None else values / self.relative
         return out
 
     def pinned(self, gamma: Array, weight: Array | None = None) -> Array:
@@ -122,3 +140,43 @@ def per_rank_term(network: Network) -> Groups:
             'is not: give network="cpd", or another prior_groups'
         )
     return _groups(network, "r")
+
+
+def for_levels(groups: Groups, network: Network, rows: Sequence[Sequence[float]]) -> Groups:
+    """Groups in which rare levels of categories have a prior of their own in products.
+
+    The deviations of all levels of a column, of the same row of a core, share the group of the
+    first one: levels have no order. Within it the precision of a level with n rows is
+    ``1 + RARE_ROWS / n`` times that of a level with many: factors that few rows know multiply,
+    and a product of several is worth less than each alone. A sum of one-column functions is left
+    as it is.
+
+    Parameters
+    ----------
+    groups : Groups
+    network : Network
+    rows : sequence of length D
+        Rows of each level of a column with the basis `Levels`; empty for other columns.
+
+    Examples
+    --------
+    >>> from tensorlace.networks.cpd import CPD
+    >>> network = CPD((np.ones((1, 3)), np.ones((1, 2))))
+    >>> groups = for_levels(per_column_and_order(network), network, [(5.0, 95.0), ()])
+    >>> groups.index
+    array([0, 1, 1, 2, 3])
+    >>> groups.relative.round(2)
+    array([1.  , 2.  , 1.05, 1.  , 1.  ])
+    """
+    d, r, i = network.labels()
+    index, relative = groups.index.copy(), np.ones(len(d))
+    for column, n in enumerate(rows):
+        if len(n):
+            own = np.flatnonzero((d == column) & (r >= 0) & (i > 0))
+            code = i[own] - 1
+            # the functions of a row of a core are neighbours in the order of the weights
+            index[own] = groups.index[own - code]
+            relative[own] += RARE_ROWS / np.asarray(n)[code]
+    used, index, count = np.unique(index, return_inverse=True, return_counts=True)
+    of_column = None if groups.column is None else groups.column[used]
+    return Groups(index.ravel().astype(np.intp), count.astype(float), of_column, relative)

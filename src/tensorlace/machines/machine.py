@@ -12,22 +12,22 @@ from tensorlace._types import Array
 from tensorlace.columns.columns import Columns
 from tensorlace.columns.warps import Standardise
 from tensorlace.linalg.blas_threads import one_blas_thread
-from tensorlace.machines.core_variance import CoreVariance
-from tensorlace.machines.fitted import Fitted
-from tensorlace.machines.linear_response import LinearResponse
-from tensorlace.machines.support import (
+from tensorlace.machines.beyond.support import (
     Support,
     beyond_variance,
     largest_left_out,
     range_roots,
     wiener,
 )
-from tensorlace.machines.unseen_values import (
+from tensorlace.machines.beyond.unseen_values import (
     extra_response,
     extra_variance,
     novel_values,
     prior_variances,
 )
+from tensorlace.machines.core_variance import CoreVariance
+from tensorlace.machines.fitted import Fitted
+from tensorlace.machines.linear_response import LinearResponse
 from tensorlace.networks.engine import NUMPY, Engine, TableResponse
 from tensorlace.networks.network import Network, from_vector, to_vector
 from tensorlace.predictive.distributions import Distribution, Mixture

@@ -17,10 +17,10 @@ from tensorlace.errors import ModelFileError
 from tensorlace.laplace.curvature import Curvature
 from tensorlace.laplace.posterior import Posterior
 from tensorlace.likelihoods.gaussian import GAUSSIAN
+from tensorlace.machines.beyond.support import Support
 from tensorlace.machines.fitted import Convergence, Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import Noise
-from tensorlace.machines.support import Support
 from tensorlace.networks.additive import Additive
 from tensorlace.networks.cpd import CPD
 from tensorlace.networks.network import Cores, Network

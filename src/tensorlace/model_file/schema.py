@@ -22,12 +22,12 @@ from tensorlace.kinds import Kind
 from tensorlace.laplace import posterior
 from tensorlace.laplace.curvature import GGN, BlockDiagonal, Diag, Full, Last
 from tensorlace.likelihoods.gaussian import Gaussian
+from tensorlace.machines.beyond.support import Support
 from tensorlace.machines.distrusted import DistrustedRows
 from tensorlace.machines.fitted import Convergence, Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.machines.noises.registry import NOISES
-from tensorlace.machines.support import Support
 from tensorlace.model_file.records import FittedProducts, MachineRecord
 from tensorlace.model_file.type_check import conforms
 from tensorlace.networks.additive import Additive

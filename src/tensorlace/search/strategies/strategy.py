@@ -120,6 +120,12 @@ class Strategy(ABC):
         self.trials_cut = False
         self.judge: Judge | None = None
 
+    def find(self) -> Found:
+        """Choose, fit and mix, and say who has distrusted rows."""
+        found = self.search()
+        heavy = any(np.isfinite(machine.fit.degrees) for machine in found.ensemble.machines)
+        return replace(found, judge=Judge(found.ensemble) if heavy else self.judge)
+
     @abstractmethod
     def search(self) -> Found:
         """Choose, fit and mix."""

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tensorlace import TNKMRegressor, load, save
+from tensorlace.machines.beyond.support import Support, largest_left_out, range_roots, wiener
 from tensorlace.machines.portable_machine import portable_moments
-from tensorlace.machines.support import Support, largest_left_out, range_roots, wiener
 from tests.helpers.portable import by_numpy, by_onnx, graph_of_columns
 
 FUNCTIONS = {

@@ -15,8 +15,8 @@ from tensorlace.laplace.curvature import GGN, BlockDiagonal, Last
 from tensorlace.laplace.factorisation import Truncation
 from tensorlace.laplace.precision import Fixed
 from tensorlace.laplace.prior_groups import one_group
+from tensorlace.machines.beyond.unseen_values import prior_variances
 from tensorlace.machines.machine import KernelMachine
-from tensorlace.machines.unseen_values import prior_variances
 from tensorlace.networks.additive import Additive
 from tensorlace.networks.cpd import CPD
 from tensorlace.networks.sum import Sum

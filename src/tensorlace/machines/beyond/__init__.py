@@ -1,0 +1,6 @@
+"""What machines say beyond their training rows: values unlike any, means that stay, wider bands.
+
+Imports from: portable, columns, networks.
+"""
+
+__all__: list[str] = []
