@@ -28,6 +28,7 @@ from tensorlace.estimators.tables import (
     row_weights,
     weight_factor,
 )
+from tensorlace.estimators.target import Targets, scale_of
 from tensorlace.estimators.train import train
 from tensorlace.fitting.stop import Stop, stoppable
 from tensorlace.fitting.tails import distrusted_rows
@@ -49,6 +50,8 @@ class FitsTables(HasFittedAttributes):
     curvature: str
     threshold: float | None
     extrapolation: str
+    target_scale: str
+    target_range: Any
     tol: float
     random_state: Any
     weights: str
@@ -162,7 +165,9 @@ class FitsTables(HasFittedAttributes):
         )
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(names)
-        self.model_ = FittedModel(encoding, ensemble, rows, record, names)
+        targets = Targets.of(table, ensemble)
+        scale = scale_of(self.target_scale, self.target_range, targets)
+        self.model_ = FittedModel(encoding, ensemble, rows, record, names, scale=scale)
         self.model_ = self.fitted_model()
         if found.cut is not None:
             warn_cut_short(found.cut)

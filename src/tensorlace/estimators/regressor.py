@@ -73,6 +73,14 @@ class TNKMRegressor(
         targets and lets the standard deviation grow, with the distance from the range of a column
         and where the model is less sure than it was of any training row; "plain" is the bare
         posterior.
+    target_scale : {"auto", "clip", "identity"}, default="auto"
+        What values the target can have. "clip" keeps predictions within its bounds: where a
+        distribution reaches beyond, what is there counts as being on the bound. "auto" does so
+        where targets are never below 0, and from 0 to 1 where they are shares. "identity" knows
+        no bounds.
+    target_range : (float, float) or None, default=None
+        Least and largest value that a target can have, infinite if there is none. None takes 0
+        where no target of 50 rows or more is below it, and 1 where moreover none is above that.
     noise : {"auto", "gaussian", "student", "varying", "varying_student"}, default="auto"
         Constant or varying with x (with ``rank="auto"`` only), with normal or heavier tails; "auto"
         lets the data decide. Where wild rows ask for heavier tails, the fit has them too, so that
@@ -198,6 +206,8 @@ class TNKMRegressor(
         threshold: float | None = None,
         relative_threshold: bool = False,
         extrapolation: str = "cautious",
+        target_scale: str = "auto",
+        target_range: Sequence[float] | None = None,
         noise: str = "auto",
         noise_precision: str | float = "evidence",
         prior_precision: str | float = "evidence",
@@ -233,6 +243,8 @@ class TNKMRegressor(
         self.threshold = threshold
         self.relative_threshold = relative_threshold
         self.extrapolation = extrapolation
+        self.target_scale = target_scale
+        self.target_range = target_range
         self.noise = noise
         self.noise_precision = noise_precision
         self.prior_precision = prior_precision

@@ -87,6 +87,7 @@ def overview(model: FittedModel) -> Overview:
         ("log evidence", f"{record.log_evidence:.1f}"),
         ("noise std", f"{noise:.4g} in units of y ({(noise / scale) ** 2:.1%} of its variance)"),
         ("noise", model.noise.description),
+        *_scale(model),
         ("effective parameters", f"{determined:.1f} of {np.average(sizes, weights=shares):.0f}"),
         ("size", count),
         ("steps", f"{record.n_iter}"),
@@ -109,6 +110,12 @@ def overview(model: FittedModel) -> Overview:
         tuple(_remarks(model)),
         _endings(machines, shares) if len(machines) > 1 else (),
     )
+
+
+def _scale(model: FittedModel) -> Iterable[tuple[str, str]]:
+    """Scale of the target, if it has one of its own."""
+    if not model.scale.trivial:
+        yield "target", model.scale.description
 
 
 def _distrusted(model: FittedModel) -> Iterable[tuple[str, str]]:

@@ -24,6 +24,8 @@ from tensorlace.networks.engine import Engine
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.predictive.distributions import Distribution
+from tensorlace.predictive.transformed import seen_through
+from tensorlace.scales import IDENTITY, Scale
 from tensorlace.sources.reference_rows import ReferenceRows
 
 __all__ = ["FitRecord", "FittedModel", "HoldsModel", "holder"]
@@ -101,6 +103,8 @@ class FittedModel:
         the linearised model in closed form (LLA).
     threads : int
         That predict; no bit depends on it.
+    scale : Scale
+        From what the ensemble says to y.
     """
 
     encoding: Encoding
@@ -111,6 +115,7 @@ class FittedModel:
     calibration: Calibration | None = None
     n_draws: int = 0
     threads: int = field(default=1, kw_only=True)
+    scale: Scale = field(default=IDENTITY, kw_only=True)
 
     def fitted_model(self) -> Self:
         """The model itself."""
@@ -206,10 +211,16 @@ class FittedModel:
 
     def mean(self, X: Array) -> Array:
         """Predictive mean (n,)."""
-        return self.dist(X).mean if self.n_draws else self.ensemble.mean(X, self.threads)
+        if self.n_draws or not self.scale.trivial:
+            return self.dist(X).mean
+        return self.ensemble.mean(X, self.threads)
 
     def dist(self, X: Array) -> Distribution:
         """Predictive distributions of n rows."""
+        return seen_through(self._unscaled(X), self.scale)
+
+    def _unscaled(self, X: Array) -> Distribution:
+        """What the ensemble says of n rows."""
         if not self.n_draws:
             return self.ensemble.dist(X, self.threads)
         seed = self.record.draw_seed
@@ -221,7 +232,8 @@ class FittedModel:
 
     def draws(self, X: Array, n_samples: int, rng: np.random.Generator) -> Array:
         """Draws of new targets (n, n_samples); a column is one joint draw over all rows."""
-        return self.ensemble.draws(X, n_samples, rng, not self.n_draws, self.threads)
+        u = self.ensemble.draws(X, n_samples, rng, not self.n_draws, self.threads)
+        return self.scale.forward(u)
 
     def quantiles(self, dist: Distribution, q: float | Sequence[float] | Array) -> Array:
         """Quantiles (n, k), or (n,) for one level, of predictive distributions of this model.

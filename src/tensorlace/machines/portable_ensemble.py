@@ -9,6 +9,7 @@ import numpy as np
 from tensorlace.machines.ensemble import SHARPNESS, Ensemble
 from tensorlace.machines.portable_machine import portable_moments
 from tensorlace.portable import Builder, Value
+from tensorlace.scales import IDENTITY, Scale
 
 __all__ = ["PortableMixture", "portable_mixture"]
 
@@ -42,8 +43,8 @@ class PortableMixture:
     location: float
     scale: float
 
-    def moments(self, g: Builder) -> dict[str, Value]:
-        """Mean, standard deviation and its two parts (n,), in units of y."""
+    def moments(self, g: Builder, scale: Scale = IDENTITY) -> dict[str, Value]:
+        """Mean, standard deviation and its two parts (n,), in units of y, seen through a scale."""
         mean = g.sum(self.weights * self.means)
         away = self.means - mean
         # by which Student's t has more variance
@@ -51,12 +52,32 @@ class PortableMixture:
         own = self.epistemic * self.epistemic * wider
         epistemic = g.sum(self.weights * (away * away + own))
         aleatoric = g.sum(self.weights * (self.aleatoric * self.aleatoric)) * tails
+        total = epistemic + aleatoric
+        if not scale.trivial:  # see `Transformed`
+            before = total
+            mean, total = self._seen(g, scale.standardised(self.location, self.scale))
+            ratio = total / before
+            epistemic, aleatoric = epistemic * ratio, aleatoric * ratio
         return {
             "mean": mean * self.scale + self.location,
-            "std": g.sqrt(epistemic + aleatoric) * self.scale,
+            "std": g.sqrt(total) * self.scale,
             "epistemic_std": g.sqrt(epistemic) * self.scale,
             "aleatoric_std": g.sqrt(aleatoric) * self.scale,
         }
+
+    def _seen(self, g: Builder, scale: Scale) -> tuple[Value, Value]:
+        """Mean and variance (n,) through a scale in units of the target of the first member."""
+        weights, means, variances = [], [], []
+        for share, wider, tail in zip(self.shares, self.widenings, self.stds, strict=True):
+            e, a = self.epistemic * float(wider), self.aleatoric * float(tail)
+            middle, std = scale.portable(g, self.means, g.sqrt(e * e + a * a))
+            weights.append(self.weights * float(share))
+            means.append(middle)
+            variances.append(std * std)
+        w, middles = g.concat(weights), g.concat(means)
+        mean = g.clip(g.sum(w * middles), scale.low, scale.high)
+        away = middles - mean
+        return mean, g.sum(w * (away * away + g.concat(variances)))
 
     def normals(self, g: Builder) -> dict[str, Value]:
         """All normals (k·M, n), in units of y."""

@@ -36,6 +36,8 @@ from tensorlace.networks.sum import Sum
 from tensorlace.networks.tensor_train import TensorTrain
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
+from tensorlace.scales import Scale
+from tensorlace.scales.clip import Clip
 from tensorlace.sources.reference_rows import ReferenceRows
 
 __all__ = [
@@ -65,6 +67,7 @@ CLASSES: dict[str, type] = {
         *(CPD, Additive, Sum, TensorTrain, Gaussian),
         *(family.noise for family in NOISES.values()),
         *(Check, Calibration, Convergence, DistrustedRows, Support),
+        *(Clip,),
     )
 } | {
     "Background": ReferenceRows,
@@ -80,6 +83,8 @@ LATER_PARAMS: dict[str, Any] = {
     "weights": "auto",
     "extrapolation": "cautious",
     "time_limit": None,
+    "target_scale": "auto",
+    "target_range": None,
 }
 """Arguments that the first version of files did not have, and what they were then. At that value
 they are left out, so that earlier versions of tensorlace read the file."""
@@ -107,6 +112,7 @@ ATTRIBUTES: dict[str, Any] = {
     "_background": ReferenceRows | None,
     "_relevance": Array | None,
     "_distrusted": DistrustedRows | None,
+    "_scale": Scale,
 }
 """Values of a fitted model and their types."""
 
@@ -121,7 +127,7 @@ CHOSEN: dict[str, Any] = {
 INNER = "best_estimator_"
 """The estimator inside of a cross-validated one."""
 
-OPTIONAL = frozenset({"feature_names_in_", "_distrusted"})
+OPTIONAL = frozenset({"feature_names_in_", "_distrusted", "_scale"})
 """Values that some fitted models do not have."""
 
 
@@ -193,6 +199,7 @@ def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         n = len(distrusted.row)
         sizes = {a.shape for a in distrusted.table().values()}
         yield "_distrusted", sizes == {(n,)} and n <= distrusted.n_rows
+    yield "_scale", "_scale" not in state or state["_scale"].valid
     found = state["calibration_"]
     if found is not None:
         k = found.z.size

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace.compact.posterior_directions import exponents_of, widths_of
-from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.machines.portable_ensemble import portable_mixture
 from tensorlace.portable import Builder, Graph, Input, Node
@@ -43,18 +42,20 @@ def embed(model: FittedModel | HoldsModel) -> dict[str, Any]:
     >>> model = TNKMRegressor(rank=1, n_basis=3, random_state=0).fit(X, X.sum(axis=1))
     >>> embedded = embed(model)
     >>> sorted(embedded), sorted(embedded["graph"])
-    (['graph', 'levels', 'residuals'], ['arrays', 'nodes', 'outputs'])
+    (['graph', 'levels', 'residuals', 'scale'], ['arrays', 'nodes', 'outputs'])
     """
     fitted = holder(model).fitted_model()
     return {
-        "graph": graph_as_json(_graph(fitted.ensemble)),
+        "graph": graph_as_json(_graph(fitted)),
         "residuals": _residuals(fitted.calibration),
         "levels": list(LEVELS),
+        "scale": None if fitted.scale.trivial else fitted.scale.on_page(),
     }
 
 
-def _graph(ensemble: Ensemble) -> Graph:
+def _graph(model: FittedModel) -> Graph:
     """From encoded rows ``X`` (n, D) to all that the panel shows of them but quantiles."""
+    ensemble = model.ensemble
     known = [m.columns for m in ensemble.machines if m.columns.rotation is None]
     columns = known[0] if known else ensemble.machines[0].columns  # as in `extrapolated`
     g = Builder()
@@ -62,7 +63,7 @@ def _graph(ensemble: Ensemble) -> Graph:
     x = [g.column(X, d) for d in range(columns.n_columns)]
     mixture = portable_mixture(g, ensemble, x)
     outside = g.number(columns.portable_outside(g, x))
-    return g.build({**mixture.moments(g), **mixture.normals(g), "outside": outside})
+    return g.build({**mixture.moments(g, model.scale), **mixture.normals(g), "outside": outside})
 
 
 def _residuals(calibration: Any) -> list[float | None] | None:
