@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
 
 from tensorlace import InputError, TNKMRegressor, Transformed, load, save
@@ -13,6 +14,7 @@ from tensorlace.export import onnx_inputs, to_onnx
 from tensorlace.report.embed import embed
 from tensorlace.scales import IDENTITY
 from tensorlace.scales.clip import Clip
+from tensorlace.scales.logit import Logit
 from tensorlace.serve.model import ServedModel
 from tensorlace.sources import ArraySource
 from tests.helpers.javascript import start_javascript  # noqa: F401
@@ -70,6 +72,70 @@ def test_nothing_is_beyond_the_bounds(params, y, high):
     for values in everything(model):
         assert values.min() >= 0.0
         assert values.max() <= high
+
+
+def test_logarithms():
+    y = PRICES + 0.05
+    model = fit(y, target_scale="log")
+    scale = model.model_.scale
+    u = np.log(y)
+    assert scale.high == pytest.approx(np.exp(u.max() + 0.5 * (u.max() - u.min())), rel=1e-12)
+    bare = fit(u, target_scale="identity")
+    dist, other = model.predict_dist(ROWS), bare.predict_dist(ROWS)
+    np.testing.assert_array_equal(dist.base.means, other.means)
+    np.testing.assert_allclose(dist.logpdf(0.5), other.logpdf(np.log(0.5)) - np.log(0.5))
+    np.testing.assert_array_equal(model.sample_y(ROWS, 3), scale.forward(bare.sample_y(ROWS, 3)))
+    for values in everything(model):
+        assert values.min() >= 0.0
+        assert values.max() <= scale.high
+    model.calibrate(np.tile(X, (3, 1)), np.tile(y, 3))
+    for values in everything(model):
+        assert values.min() >= 0.0
+    effects, of_u = model.partial_effects(0), bare.partial_effects(0)
+    np.testing.assert_allclose(effects.mean, np.exp(of_u.mean), rtol=1e-12)
+    np.testing.assert_allclose(effects.std, of_u.std * np.exp(of_u.mean), rtol=1e-12)
+    assert "in units of log y" in str(model.summary()).replace("\n" + " " * 26, " ")
+
+
+def test_log_odds(tmp_path):
+    y = 100 * (0.01 + 0.98 * SHARES)
+    model = fit(y, target_scale="logit", target_range=(0, 100))
+    assert model.model_.scale == Logit(0.0, 100.0)
+    for values in everything(model):
+        assert values.min() >= 0.0
+        assert values.max() <= 100.0
+    bare = fit(np.log(y / (100 - y)), target_scale="identity")
+    q = 100 / (1 + np.exp(-bare.predict_dist(ROWS).quantile([0.1, 0.9])))
+    np.testing.assert_allclose(model.predict_dist(ROWS).quantile([0.1, 0.9]), q, rtol=1e-9)
+    save(model, tmp_path / "m.tlace")
+    np.testing.assert_array_equal(load(tmp_path / "m.tlace").predict(ROWS), model.predict(ROWS))
+    with pytest.raises(InputError, match="targets are not between 0 and 1, such as"):
+        fit(SHARES, target_scale="logit")
+
+
+def test_logarithms_of_rows_elsewhere(tmp_path):
+    y = PRICES + 0.05
+    np.savetxt(tmp_path / "t.csv", np.c_[X, y], "%.17g", delimiter=",", header="a,b,y", comments="")
+    params = {"rank": 2, "n_basis": 4, "random_state": 0, "target_scale": "log"}
+    model = TNKMRegressor(**params).fit_rows(tmp_path / "t.csv", "y")
+    frame = pd.DataFrame(ROWS, columns=["a", "b"])
+    np.testing.assert_array_equal(model.predict(frame), fit(y, target_scale="log").predict(ROWS))
+    with pytest.raises(InputError, match="targets are not above 0, such as 0"):
+        fit(target_scale="log")
+    with pytest.raises(InputError, match="targets are not above 1"):
+        fit(y, target_scale="log", target_range=(1, 50))
+    shifted = fit(PRICES, target_scale="log", target_range=(-1, 50)).model_.scale
+    assert shifted.low == -1.0
+    assert PRICES.max() < shifted.high < 50.0
+
+
+def test_distrusted_rows_are_in_units_of_y():
+    y = np.exp(np.sin(2 * X[:, 0]) + 0.05 * RNG.standard_normal(120))
+    y[7] = 5e6
+    model = fit(y, target_scale="log", noise="student")
+    assert model.distrusted_["row"].tolist() == [7]
+    assert model.distrusted_["y"][0] == pytest.approx(5e6, rel=1e-9)
+    assert 0.1 < model.distrusted_["prediction"][0] < 10.0
 
 
 @pytest.mark.filterwarnings("ignore::tensorlace.MisspecificationWarning")
@@ -152,6 +218,11 @@ def test_files(tmp_path):
     other = load(tmp_path / "m.tlace")
     assert other.model_.scale == Clip(0.0, 1.0)
     np.testing.assert_array_equal(other.predict(ROWS), model.predict(ROWS))
+    model = fit(PRICES + 0.05, target_scale="log")
+    save(model, tmp_path / "log.tlace")
+    other = load(tmp_path / "log.tlace")
+    assert other.model_.scale == model.model_.scale
+    np.testing.assert_array_equal(other.predict(ROWS), model.predict(ROWS))
     bare = fit(SHARES, target_scale="identity")
     save(bare, tmp_path / "bare.tlace")
     assert b"_scale" in (tmp_path / "m.tlace").read_bytes()
@@ -159,8 +230,15 @@ def test_files(tmp_path):
     assert b"target_" not in (tmp_path / "m.tlace").read_bytes()
 
 
-@pytest.mark.parametrize("y", [PRICES, SHARES])
-@pytest.mark.parametrize("params", [{}, {"n_members": 2, "noise": "student"}], ids=str)
+OTHERS = [{}, {"n_members": 2, "noise": "student"}]
+CASES = [
+    *((y, params) for y in (PRICES, SHARES) for params in OTHERS),
+    *((PRICES + 0.05, {**params, "target_scale": "log"}) for params in OTHERS),
+    *((0.01 + 0.98 * SHARES, {**params, "target_scale": "logit"}) for params in OTHERS),
+]
+
+
+@pytest.mark.parametrize(("y", "params"), CASES)
 def test_onnx(y, params):
     model = fit(y, **params)
     live = onnxruntime.InferenceSession(
@@ -172,8 +250,7 @@ def test_onnx(y, params):
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("y", [PRICES, SHARES])
-@pytest.mark.parametrize("params", [{}, {"n_members": 2, "noise": "student"}], ids=str)
+@pytest.mark.parametrize(("y", "params"), CASES)
 def test_panel(javascript, y, params):
     model = fit(y, **params)
     rows = ROWS[:-2]

@@ -13,6 +13,8 @@ from tensorlace.predictive.quantile_residuals import from_residuals, residuals
 from tensorlace.predictive.transformed import Transformed, seen_through
 from tensorlace.scales import IDENTITY
 from tensorlace.scales.clip import Clip
+from tensorlace.scales.log import Log
+from tensorlace.scales.logit import Logit
 
 SCALES = [Clip(low=0.0), Clip(0.0, 1.0), Clip(high=0.5), Clip(-1.0, 30.0)]
 
@@ -178,6 +180,61 @@ def test_what_is_refused():
         Mixture.of([once, once])
     assert seen_through(u, IDENTITY) is u
     assert seen_through(u, Clip(low=0.0)).base is u
+
+
+LOGS = [Log(high=1e4), Log(high=6.0), Log(-1.0, 50.0), Logit(), Logit(-2.0, 40.0)]
+
+
+def log_base(n=24):
+    u = base()
+    return Mixture(u.means / 3, u.epistemic_stds / 3, np.sqrt(u.aleatoric_stds) / 3, u.weights)
+
+
+@pytest.mark.parametrize("scale", LOGS, ids=str)
+def test_log_scale_by_integration(scale):
+    u = log_base()
+    dist, y = Transformed(u, scale), np.concatenate([by_row(scale)[:20], [-2.0, 7.0, 60.0, 0.0]])
+    scores = dist.crps(y)
+    for row in range(2, 24):
+        s = np.hypot(u.epistemic_stds, u.aleatoric_stds)[:, row]
+        ends = (u.means[:, row] + np.linspace(-9, 9, 37)[:, None] * s).ravel()
+        edges = np.unique(
+            np.append(
+                scale.forward(np.sort(ends)), [scale.low, np.clip(y[row], scale.low, scale.high)]
+            )
+        )
+        F = cdf_at(dist, row)
+        top = edges[-1]
+        first = top - integral(F, edges)
+        square = integral(lambda t, F=F, top=top: 2 * (top - t) * F(t), edges)
+        assert dist.mean[row] == pytest.approx(first, rel=1e-8)
+        assert dist.std[row] == pytest.approx(np.sqrt(square - (top - first) ** 2), rel=1e-5)
+        want = integral(lambda t, F=F, v=y[row]: (F(t) - (t >= v)) ** 2, edges)
+        want += max(scale.low - y[row], y[row] - top, 0.0)
+        assert scores[row] == pytest.approx(want, rel=1e-6)
+        density = integral(
+            lambda t, row=row: dist[np.full(t.size, row)].pdf(t.ravel()).reshape(t.shape), edges
+        )
+        assert density == pytest.approx(u.cdf(scale.inverse(np.array(top)))[row], abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", LOGS, ids=str)
+def test_log_scale_by_draws(scale):
+    dist = Transformed(log_base(), scale)
+    draws = dist.sample(40_000, rng=0)
+    assert draws.min() >= scale.low
+    assert draws.max() <= scale.high
+    error = dist.std / np.sqrt(40_000) + 1e-12
+    assert np.all(abs(draws.mean(axis=1) - dist.mean) < 5 * error)
+    q = dist.quantile([0.1, 0.5, 0.9])
+    np.testing.assert_allclose(
+        dist.cdf(q[:, 1])[2:], np.where(q[2:, 1] < scale.high, 0.5, 1), atol=1e-9
+    )
+    z = np.array([-9.0, -1.0, 0.0, 1.0, 9.0])
+    assert from_residuals(z, dist).min() >= scale.low
+    back = residuals(np.minimum(q[:, 1], 0.999 * scale.high), dist)
+    inner = q[:, 1] < 0.99 * scale.high
+    np.testing.assert_allclose(back[inner & (q[:, 1] > scale.low)], 0.0, atol=1e-6)
 
 
 def test_integration_helper_itself():

@@ -86,8 +86,9 @@ def test_certain_values_go_to_the_nearest_bound():
 
 
 def test_other_units():
-    scale = Clip(0.0, 10.0).standardised(4.0, 2.0)
-    assert scale == Clip(-2.0, 3.0)
+    scale, location, unit = Clip(0.0, 10.0).in_units(4.0, 2.0)
+    assert (scale, location, unit) == (Clip(-2.0, 3.0), 4.0, 2.0)
+    assert Clip(0.0, 10.0).moved(2.0, 1.0) == Clip(1.0, 21.0)
     m, s = scale.moments(np.array([-1.0]), np.array([2.0]))
     both = Clip(0.0, 10.0).moments(np.array([2.0]), np.array([4.0]))
     np.testing.assert_allclose((4.0 + 2.0 * m, 2.0 * s), both, rtol=1e-15)

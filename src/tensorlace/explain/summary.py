@@ -78,6 +78,7 @@ def overview(model: FittedModel) -> Overview:
     shares = model.shares()
     scale = machines[0].target.scale
     noise = float(record.noise_precision) ** -0.5
+    unit, share = model.scale.unit, (noise / scale) ** 2
     determined = float(np.average([m.fit.determined for m in machines], weights=shares))
     sizes = [m.fit.network.n_weights for m in machines]
     pruned = sum(m.n_pruned for m in machines)
@@ -85,7 +86,7 @@ def overview(model: FittedModel) -> Overview:
     facts = [
         ("rows", f"{record.n_rows:,}"),
         ("log evidence", f"{record.log_evidence:.1f}"),
-        ("noise std", f"{noise:.4g} in units of y ({(noise / scale) ** 2:.1%} of its variance)"),
+        ("noise std", f"{noise:.4g} in units of {unit} ({share:.1%} of its variance)"),
         ("noise", model.noise.description),
         *_scale(model),
         ("effective parameters", f"{determined:.1f} of {np.average(sizes, weights=shares):.0f}"),

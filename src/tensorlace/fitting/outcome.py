@@ -6,6 +6,7 @@ from typing import Any, final
 from tensorlace._types import Array
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.predictive.distributions import Distribution
+from tensorlace.scales import IDENTITY, Scale
 
 __all__ = ["Found"]
 
@@ -26,6 +27,8 @@ class Found:
         Distribution, targets and weights of such rows, for a check.
     cut : str or None
         What the clock or an interrupt has ended, in words.
+    scale : Scale
+        From what all of this says to y.
     """
 
     ensemble: Ensemble
@@ -33,3 +36,4 @@ class Found:
     noise_results: list[dict[str, Any]] = field(default_factory=list)
     unseen: tuple[Distribution, Array, Array | None] | None = None
     cut: str | None = None
+    scale: Scale = IDENTITY

@@ -52,32 +52,30 @@ class PortableMixture:
         own = self.epistemic * self.epistemic * wider
         epistemic = g.sum(self.weights * (away * away + own))
         aleatoric = g.sum(self.weights * (self.aleatoric * self.aleatoric)) * tails
-        total = epistemic + aleatoric
+        total, location, unit = epistemic + aleatoric, self.location, self.scale
         if not scale.trivial:  # see `Transformed`
             before = total
-            mean, total = self._seen(g, scale.standardised(self.location, self.scale))
+            scale, location, unit = scale.in_units(location, unit)
+            mean, total = self._seen(g, scale)
             ratio = total / before
             epistemic, aleatoric = epistemic * ratio, aleatoric * ratio
         return {
-            "mean": mean * self.scale + self.location,
-            "std": g.sqrt(total) * self.scale,
-            "epistemic_std": g.sqrt(epistemic) * self.scale,
-            "aleatoric_std": g.sqrt(aleatoric) * self.scale,
+            "mean": mean * unit + location,
+            "std": g.sqrt(total) * unit,
+            "epistemic_std": g.sqrt(epistemic) * unit,
+            "aleatoric_std": g.sqrt(aleatoric) * unit,
         }
 
     def _seen(self, g: Builder, scale: Scale) -> tuple[Value, Value]:
         """Mean and variance (n,) through a scale in units of the target of the first member."""
-        weights, means, variances = [], [], []
-        for share, wider, tail in zip(self.shares, self.widenings, self.stds, strict=True):
-            e, a = self.epistemic * float(wider), self.aleatoric * float(tail)
-            middle, std = scale.portable(g, self.means, g.sqrt(e * e + a * a))
-            weights.append(self.weights * float(share))
-            means.append(middle)
-            variances.append(std * std)
-        w, middles = g.concat(weights), g.concat(means)
+        k = len(self.shares)
+        w = g.concat([self.weights * float(share) for share in self.shares])
+        e = g.concat([self.epistemic * float(wider) for wider in self.widenings])
+        a = g.concat([self.aleatoric * float(tail) for tail in self.stds])
+        middles, stds = scale.portable(g, g.concat([self.means] * k), g.sqrt(e * e + a * a))
         mean = g.clip(g.sum(w * middles), scale.low, scale.high)
         away = middles - mean
-        return mean, g.sum(w * (away * away + g.concat(variances)))
+        return mean, g.sum(w * (away * away + stds * stds))
 
     def normals(self, g: Builder) -> dict[str, Value]:
         """All normals (k·M, n), in units of y."""

@@ -38,6 +38,8 @@ from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.scales import Scale
 from tensorlace.scales.clip import Clip
+from tensorlace.scales.log import Log
+from tensorlace.scales.logit import Logit
 from tensorlace.sources.reference_rows import ReferenceRows
 
 __all__ = [
@@ -67,7 +69,7 @@ CLASSES: dict[str, type] = {
         *(CPD, Additive, Sum, TensorTrain, Gaussian),
         *(family.noise for family in NOISES.values()),
         *(Check, Calibration, Convergence, DistrustedRows, Support),
-        *(Clip,),
+        *(Clip, Log, Logit),
     )
 } | {
     "Background": ReferenceRows,

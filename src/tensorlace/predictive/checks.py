@@ -128,8 +128,8 @@ def check(y: ArrayLike, dist: Distribution, *, sample_weight: ArrayLike | None =
     False
     """
     z = residuals(y, dist)
-    spread = dist.std
-    ratio = np.divide(dist.epistemic_std, spread, out=np.zeros(len(z)), where=spread > 0)
+    spread = dist.base.std
+    ratio = np.divide(dist.base.epistemic_std, spread, out=np.zeros(len(z)), where=spread > 0)
     w = _weights(sample_weight, z)
     scores = _mean(dist.logpdf(y), w), _mean(_expected_logpdf(dist), w)
     return check_residuals(z, sample_weight=w, shared=_mean(ratio**2, w), log_scores=scores)

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self, final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from tensorlace.errors import InputError
 from tensorlace.predictive.distributions import Distribution, Mixture
-from tensorlace.predictive.tails import squared_tail
+from tensorlace.predictive.integrals import NODES, panels, squared_tail
 from tensorlace.scales.scale import REACH, Scale
 
 __all__ = ["Transformed", "seen_through"]
@@ -95,9 +97,7 @@ class Transformed(Distribution):
         """Log density (n,); where values pile up on a bound, or beyond it, that of U."""
         target = np.asarray(y, dtype=float)
         slope = self.scale.log_derivative(target)
-        with np.errstate(invalid="ignore"):
-            found = self.base.logpdf(self.scale.inverse(target)) + slope
-        return np.where(np.isneginf(np.broadcast_to(slope, found.shape)), -np.inf, found)
+        return np.asarray(self.base.logpdf(self.scale.inverse(target)) + slope)
 
     def cdf(self, y: ArrayLike) -> Array:
         """``P(Y <= y)``, shape (n,)."""
@@ -116,10 +116,12 @@ class Transformed(Distribution):
     def crps(self, y: ArrayLike) -> Array:
         """Continuous ranked probability score, shape (n,).
 
-        That of U less what is beyond the bounds, where ``F`` or ``1 - F`` is squared and summed to
-        a millionth of the score.
+        To a millionth of it: that of U less what is beyond the bounds, where Y is U between them,
+        and else by integration.
         """
         low, high = self.scale.low, self.scale.high
+        if not self.scale.plain:
+            return self._by_rows(self._integrated, y)
         target = np.broadcast_to(np.asarray(y, dtype=float), (len(self),))
         nearest = np.clip(target, low, high)
         score = np.array(self.base.crps(nearest))
@@ -135,14 +137,30 @@ class Transformed(Distribution):
             score[rows] -= squared_tail(means - high, s, few.weights)
         return np.asarray(score + np.abs(target - nearest))
 
+    def _integrated(self, y: Array, w: Array, mu: Array, s: Array) -> Array:
+        """Score (n,) by integration."""
+        u = np.asarray(self.scale.inverse(y))
+        ends = (mu - REACH * s).min(axis=0), (mu + REACH * s).max(axis=0)
+        top = self.scale.inverse(np.array(self.scale.high))
+        edges = np.minimum(panels(mu, s, np.clip(u, *ends)), top)
+        low, high = (self.scale.forward(edges[k]) for k in (0, -1))
+        total = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+        for a, b in pairwise(edges):
+            for share, at in zip(*NODES, strict=True):
+                t = a + (b - a) * at
+                F = np.sum(w * scipy.special.ndtr((t - mu) / s), axis=0)
+                here = self.scale.forward(t)
+                slope = np.exp(-self.scale.log_derivative(here)) * (here < self.scale.high)
+                total += share * (b - a) * slope * (F - (t >= u)) ** 2
+        return total
+
     def sample(self, n_samples: int = 1, rng: int | np.random.Generator | None = None) -> Array:
         """Draws of y, noise included, independent between rows, shape (n, n_samples)."""
         return self.scale.forward(self.base.sample(n_samples, rng))
 
     def affine(self, scale: float, shift: float = 0.0) -> Self:
         """Distribution of ``shift + scale * Y`` for a scale > 0."""
-        other = self.base.affine(scale, shift)
-        return type(self)(other, self.scale.standardised(-shift / scale, 1.0 / scale))
+        return type(self)(self.base.affine(scale, shift), self.scale.moved(scale, shift))
 
     def __getitem__(self, rows: slice | Sequence[int] | NDArray[Any]) -> Self:
         """Distributions of the chosen rows: a slice, a mask or a list of row numbers."""

@@ -48,6 +48,11 @@ class Clip(Scale):
         return f"as observed, from {self.low:g} to {self.high:g}"
 
     @property
+    def plain(self) -> bool:
+        """Always."""
+        return True
+
+    @property
     def valid(self) -> bool:
         """Whether there is something between the bounds."""
         return bool(self.low < self.high and (self.low > -np.inf or self.high < np.inf))
@@ -116,9 +121,14 @@ class Clip(Scale):
         spread = g.minimum(std * g.sqrt(square), 0.5 * (self.high - self.low))
         return g.clip(middle + std * first, self.low, self.high), spread
 
-    def standardised(self, location: float, unit: float) -> Scale:
-        """Bounds in other units."""
-        return Clip((self.low - location) / unit, (self.high - location) / unit)
+    def in_units(self, location: float, unit: float) -> tuple[Scale, float, float]:
+        """Bounds in these units, which are those of y, too."""
+        scale = Clip((self.low - location) / unit, (self.high - location) / unit)
+        return scale, location, unit
+
+    def moved(self, factor: float, shift: float) -> Scale:
+        """Other bounds."""
+        return Clip(shift + factor * self.low, shift + factor * self.high)
 
 
 def _excess(x: Array) -> tuple[Array, Array]:

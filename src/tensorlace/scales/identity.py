@@ -41,6 +41,11 @@ class Identity(Scale):
         return True
 
     @property
+    def plain(self) -> bool:
+        """Always."""
+        return True
+
+    @property
     def valid(self) -> bool:
         """Whether it has no bounds."""
         return self == IDENTITY
@@ -69,8 +74,12 @@ class Identity(Scale):
         """`moments` as a graph."""
         return mean, std
 
-    def standardised(self, location: float, unit: float) -> Scale:
-        """The same in any units."""
+    def in_units(self, location: float, unit: float) -> tuple[Scale, float, float]:
+        """The same."""
+        return self, location, unit
+
+    def moved(self, factor: float, shift: float) -> Scale:
+        """The same."""
         return self
 
 

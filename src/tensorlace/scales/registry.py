@@ -8,16 +8,19 @@ from collections.abc import Callable
 from tensorlace._registry import Registry
 from tensorlace.scales.clip import Clip
 from tensorlace.scales.identity import IDENTITY
+from tensorlace.scales.log import Log
+from tensorlace.scales.logit import Logit
 from tensorlace.scales.scale import Scale
 
-__all__ = ["FEWEST", "SCALES", "clipped", "natural_bounds"]
+__all__ = ["FEWEST", "SCALES", "clipped", "natural_bounds", "open_scales"]
 
 FEWEST = 50
 """Fewest rows that a bound is seen from: a new row is below n others with a chance of 1 / (n + 1),
 which then is less than a 95 % interval leaves out there. decisions.md#scale-of-the-target"""
 
 SCALES: Registry[Callable[[float, float], Scale]] = Registry(
-    "target_scale", {"identity": lambda low, high: IDENTITY, "clip": Clip}
+    "target_scale",
+    {"identity": lambda low, high: IDENTITY, "clip": Clip, "log": Log.of, "logit": Logit.of},
 )
 """From bounds of the target to a scale."""
 
@@ -40,3 +43,16 @@ def natural_bounds(low: float, high: float, n: float) -> tuple[float, float]:
 def clipped(low: float, high: float) -> Scale:
     """Scale that keeps targets within bounds, if there is one."""
     return IDENTITY if low == -float("inf") and high == float("inf") else Clip(low, high)
+
+
+def open_scales(low: float, high: float) -> list[Scale]:
+    """Scales of targets that come close to bounds, but are on none of them.
+
+    >>> [scale.name for scale in open_scales(0.0, float("inf"))]
+    ['log']
+    >>> [scale.name for scale in open_scales(0.0, 1.0)]
+    ['log', 'logit']
+    """
+    found = [make(low, high) for make in SCALES.values()] if low > -float("inf") else []
+    of_these = [scale for scale in found if (scale.low, scale.high) == (low, high)]
+    return [scale for scale in of_these if scale.valid and not scale.plain]

@@ -341,6 +341,8 @@ const tensorlace = (() => {
   /** Scales of the target by name: from what the parts say to what is observed. */
   const scales = {
     clip: (u, { low, high }) => clip(u, low === null ? -Infinity : low, high === null ? Infinity : high),
+    logit: (u, { low, high, rate, shift }) => low + (high - low) / (1 + Math.exp(-(rate * u + shift))),
+    log: (u, { low, high, rate }) => Math.min(low + Math.exp(rate * u), high === null ? Infinity : high),
   };
 
   /** Standard deviation of a mixture of normals. */

@@ -1,4 +1,4 @@
-"""What the distribution function of a mixture of normals has beyond a bound."""
+"""Integrals over the distribution function of mixtures of normals."""
 
 import numpy as np
 import scipy
@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from tensorlace.scales.scale import REACH
 
-__all__ = ["squared_tail"]
+__all__ = ["NODES", "panels", "squared_tail"]
 Array = NDArray[np.float64]
 
 _STEP = 0.0625
@@ -19,6 +19,31 @@ _FIRST = 1e-5
 
 _NUMBERS = 1 << 20
 """Most numbers in an array in the making."""
+
+_MOST_PANELS = 48
+"""Most panels of an integral over all of a mixture."""
+
+_EDGES = np.array([-9.0, -5.0, -3.5, -2.25, -1.0, 0.0, 1.0, 2.25, 3.5, 5.0, 9.0])
+"""Ends of panels, in standard deviations of a normal of the mixture."""
+
+
+def _nodes(n: int) -> tuple[Array, Array]:
+    x, w = np.polynomial.legendre.leggauss(n)
+    return 0.5 * w, 0.5 * (1.0 + x)
+
+
+NODES = _nodes(8)
+"""Weights, and places from 0 to 1, of the rule for one panel."""
+
+
+def panels(means: Array, stds: Array, target: Array) -> Array:
+    """Ends (K, n) of panels between which the distribution function of a mixture is smooth, rising.
+
+    They are where its M normals are, every few of them if there are many; and the target (n,).
+    """
+    ends = np.sort((means + _EDGES[:, None, None] * stds).reshape(-1, len(target)), axis=0)
+    some = np.linspace(0, len(ends) - 1, min(len(ends), _MOST_PANELS)).astype(int)
+    return np.sort(np.concatenate([ends[some], target[None]]), axis=0)
 
 
 def squared_tail(beyond: Array, stds: Array, weights: Array) -> Array:
