@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tensorlace.kinds import Categorical, Datetime, Numeric, Ordinal, Periodic
     from tensorlace.model_file.files import load, save
     from tensorlace.predictive.distributions import Mixture, Normal, Samples
+    from tensorlace.predictive.transformed import Transformed
 
 __all__ = [
     "Categorical",
@@ -50,6 +51,7 @@ __all__ = [
     "TNKMRegressorCV",
     "TensorlaceError",
     "TimeBudgetWarning",
+    "Transformed",
     "__version__",
     "kinds",
     "load",
@@ -63,7 +65,7 @@ _ERRORS = {name for name in __all__ if name.endswith(("Error", "Warning"))}
 _WHERE = {
     **dict.fromkeys(_ERRORS, "errors"),
     **dict.fromkeys(("Categorical", "Datetime", "Numeric", "Ordinal", "Periodic"), "kinds"),
-    **dict.fromkeys(("Mixture", "Normal", "Samples"), "predictive"),
+    **dict.fromkeys(("Mixture", "Normal", "Samples", "Transformed"), "predictive"),
     **dict.fromkeys(("load", "save"), "model_file"),
     "TNKMRegressor": "estimators",
     "TNKMRegressorCV": "estimators.regressor_cv",

@@ -194,10 +194,7 @@ def _coverages(
     if isinstance(dist, Samples):
         inside = (target >= dist.quantile(low[:, 0]).T) & (target <= dist.quantile(high[:, 0]).T)
     else:
-        point = (dist.means == target) & (dist.epistemic_stds == 0) & (dist.aleatoric_stds == 0)
-        F = dist.cdf(target)
-        w = dist.weights if dist.weights.ndim == 2 else dist.weights[:, None]
-        inside = (low <= F) & (F - (w * point).sum(axis=0) <= high)
+        inside = (low <= dist.cdf(target)) & (dist.cdf_below(target) <= high)
     return [_average(row, weight) for row in inside.astype(float)]
 
 

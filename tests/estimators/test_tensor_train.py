@@ -155,7 +155,7 @@ def frame(n):
 @pytest.mark.parametrize("curvature", ["ggn", "block", "last"])
 def test_mixed_kinds_missing_and_values_never_seen(curvature):
     table, y = frame(N)
-    plain = {"curvature": curvature, "extrapolation": "plain"}
+    plain = {"curvature": curvature, "extrapolation": "plain", "target_scale": "identity"}
     model = fitted(table, y, columns={"hour": Periodic(24)}, **plain)
     assert isinstance(model.kinds_["shop"], Categorical)
     (machine,) = model.machines_

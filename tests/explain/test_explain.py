@@ -227,7 +227,7 @@ def test_bad_requests_are_refused(mixed, arguments, message):
 def sharp():
     """Members that count differently from row to row, and not by their overall weights."""
     one, two, three = (
-        fitted(X, Y, rank=3, n_basis=6),
+        fitted(X, Y, rank=3, n_basis=6, target_scale="identity"),
         fitted(X[:40], Y[:40], rank=1, n_basis=3, additive=True),
         fitted(X, Y, rank=1, n_basis=1, basis="legendre", warp="standardise"),
     )

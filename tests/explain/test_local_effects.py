@@ -293,7 +293,7 @@ def test_where_columns_are_equal_curves_stay_where_predictions_are():
 def sharp_model():
     """Members that count differently from row to row, and not by their overall weights."""
     one, two, three = (
-        fitted(X, Y, rank=3, n_basis=6),
+        fitted(X, Y, rank=3, n_basis=6, target_scale="identity"),
         fitted(X[:40], Y[:40], rank=1, n_basis=3, additive=True),
         fitted(X, Y, rank=1, n_basis=1, basis="legendre", warp="standardise"),
     )

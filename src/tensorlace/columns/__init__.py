@@ -1,6 +1,6 @@
 """From a raw column to features: encoding, summaries, warps, rotation, bases.
 
-Imports from: kinds, portable, sources.
+Imports from: portable, kinds, sources.
 """
 
 __all__: list[str] = []

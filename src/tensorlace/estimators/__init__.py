@@ -1,7 +1,7 @@
 """The scikit-learn estimators: arguments in, attributes out.
 
-Imports from: predictive, kinds, sources, columns, rows, solvers, laplace, machines, fitting,
-search, explain.
+Imports from: scales, predictive, kinds, sources, columns, rows, solvers, laplace, machines,
+fitting, search, explain.
 """
 
 from tensorlace.estimators.regressor import TNKMRegressor

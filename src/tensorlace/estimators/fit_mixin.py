@@ -28,6 +28,7 @@ from tensorlace.estimators.tables import (
     row_weights,
     weight_factor,
 )
+from tensorlace.estimators.target import scale_of_fit, scale_of_model
 from tensorlace.estimators.train import train
 from tensorlace.fitting.stop import Stop, stoppable
 from tensorlace.fitting.tails import distrusted_rows
@@ -36,6 +37,7 @@ from tensorlace.machines.fitted_model import FitRecord, FittedModel
 from tensorlace.sources import ArraySource, RowSource, Table, open_source
 from tensorlace.sources.dask import DaskTable, collection_table, is_collection
 from tensorlace.sources.reference_rows import ReferenceRows, gather_reference_rows
+from tensorlace.sources.target_scale import ScaledTarget
 from tensorlace.sources.weighting import RescaledTable, weight_sums
 
 __all__ = ["FitsTables"]
@@ -135,7 +137,13 @@ class FitsTables(HasFittedAttributes):
             limit = Stop(request=request)
             if self.time_limit is not None:
                 limit = limit.by(begun + self.time_limit)
-            found = train(params, table, encoding.kinds, rng=rng, checkpoint=checkpoint, stop=limit)
+            scale = scale_of_fit(params, table)
+            found = train(
+                *(params, table, encoding.kinds, scale),
+                rng=rng,
+                checkpoint=checkpoint,
+                stop=limit,
+            )
         draw_seed = int(rng.randint(2**31 - 1))
         ensemble, rows = found.ensemble, gather_reference_rows(table)
         if self.extrapolation == "cautious":
@@ -144,9 +152,13 @@ class FitsTables(HasFittedAttributes):
         shares = ensemble.shares(rows.X) @ rows.weight
         judge, distrusted = found.judge, None
         if judge is not None:
-            distrusted = distrusted_rows(judge, table, self._threads())
+            given = table if found.scale.trivial else ScaledTarget(table, found.scale)
+            distrusted = distrusted_rows(judge, given, self._threads())
         if distrusted is not None and numbers is not None:
             distrusted = distrusted.numbered(numbers)
+        scale = scale_of_model(params, found.scale, table, ensemble)
+        if distrusted is not None:
+            distrusted = distrusted.seen_through(scale)
         record = FitRecord(
             estimator=type(self).__name__,
             arguments=params,
@@ -157,14 +169,14 @@ class FitsTables(HasFittedAttributes):
             n_dropped=sum(f.posterior.n_dropped for f in fits),
             n_pruned=sum(machine.n_pruned for machine in ensemble.machines),
             draw_seed=draw_seed,
-            check=checked(found.unseen),
+            check=checked(found.unseen, scale),
             search_results=as_frame(found.results),
             noise_results=as_frame(found.noise_results),
             distrusted=distrusted,
         )
         names = getattr(self, "feature_names_in_", None)
         names = None if names is None else tuple(names)
-        self.model_ = FittedModel(encoding, ensemble, rows, record, names)
+        self.model_ = FittedModel(encoding, ensemble, rows, record, names, scale=scale)
         self.model_ = self.fitted_model()
         if found.cut is not None:
             warn_cut_short(found.cut)

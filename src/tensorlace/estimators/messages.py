@@ -20,6 +20,8 @@ from tensorlace.fitting.fit_network import Progress
 from tensorlace.machines.fitted import Fitted
 from tensorlace.predictive.checks import Check, check
 from tensorlace.predictive.distributions import Distribution
+from tensorlace.predictive.transformed import seen_through
+from tensorlace.scales import Scale
 from tensorlace.solvers.solver import Info
 
 __all__ = [
@@ -120,15 +122,15 @@ def as_table(columns: Mapping[str, Any]) -> Any:
     return pd.DataFrame(columns)
 
 
-def checked(unseen: tuple[Distribution, Array, Array | None] | None) -> Check | None:
+def checked(unseen: tuple[Distribution, Array, Array | None] | None, scale: Scale) -> Check | None:
     """Compare targets of unseen rows with their predictions; warn if these are contradicted.
 
     They were held out of the fits or, where rows are many, left out of each in closed form.
     """
     if unseen is None or len(unseen[1]) < _CHECK_FROM:
         return None
-    dist, y, weight = unseen
-    found = check(y, dist, sample_weight=weight)
+    dist, u, weight = unseen
+    found = check(scale.forward(u), seen_through(dist, scale), sample_weight=weight)
     if found.contradicted:
         _warn(MisspecificationWarning, f"on rows held out or left out, {found.message}")
     return found

@@ -18,6 +18,7 @@ from tensorlace.fitting.registry import (
     WARPS,
 )
 from tensorlace.machines.noises.registry import NOISES
+from tensorlace.scales.registry import SCALES
 from tensorlace.sources.weighting import MEANINGS
 
 __all__ = ["CONSTRAINTS", "PAPER"]
@@ -59,6 +60,8 @@ CONSTRAINTS: dict[str, Any] = {
     "threshold": [Interval(Real, 0, None, closed="left"), None],
     "relative_threshold": ["boolean"],
     "extrapolation": [StrOptions({"cautious", "plain"})],
+    "target_scale": [_Names(SCALES, auto=True)],
+    "target_range": ["array-like", None],
     "noise": [_Names(NOISES, auto=True)],
     "noise_precision": [
         _Names(POLICIES),
@@ -96,6 +99,7 @@ PAPER: dict[str, Any] = {
     "prior_precision": 1e-5,
     "prior_groups": "all",
     "extrapolation": "plain",
+    "target_scale": "identity",
     "noise": "gaussian",
     "max_sweeps": 50,
 }

@@ -73,6 +73,16 @@ class TNKMRegressor(
         targets and lets the standard deviation grow, with the distance from the range of a column
         and where the model is less sure than it was of any training row; "plain" is the bare
         posterior.
+    target_scale : {"auto", "clip", "identity", "log", "logit"}, default="auto"
+        What is modelled, and what values the target can have. "clip" keeps predictions within its
+        bounds: where a distribution reaches beyond, what is there counts as being on the bound.
+        "log" models the logarithm of a positive target, "logit" the log odds of shares. "identity"
+        knows no bounds. "auto" is "clip" where targets are never below 0, and from 0 to 1 where
+        they are shares; with ``rank="auto"`` and a skewed table in memory it is "log" or "logit"
+        where rows held out are sure that this is better.
+    target_range : (float, float) or None, default=None
+        Least and largest value that a target can have, infinite if there is none. None takes 0
+        where no target of 50 rows or more is below it, and 1 where moreover none is above that.
     noise : {"auto", "gaussian", "student", "varying", "varying_student"}, default="auto"
         Constant or varying with x (with ``rank="auto"`` only), with normal or heavier tails; "auto"
         lets the data decide. Where wild rows ask for heavier tails, the fit has them too, so that
@@ -80,7 +90,8 @@ class TNKMRegressor(
         With a fixed rank and fewer than 50 rows "auto" has the tails of Student's t, since so few
         do not know their noise.
     noise_precision : "evidence", "vi" or float, default="evidence"
-        1 / noise variance, in units of y; or how to find it.
+        1 / noise variance, in units of y (of its logarithm, if that is modelled); or how to find
+        it.
     prior_precision : "evidence", "vi" or float, default="evidence"
         Precision of the weights for a target of unit variance, or how to find it; 0 is flat.
     prior_groups : str, default="auto" ("all")
@@ -199,6 +210,8 @@ class TNKMRegressor(
         threshold: float | None = None,
         relative_threshold: bool = False,
         extrapolation: str = "cautious",
+        target_scale: str = "auto",
+        target_range: Sequence[float] | None = None,
         noise: str = "auto",
         noise_precision: str | float = "evidence",
         prior_precision: str | float = "evidence",
@@ -234,6 +247,8 @@ class TNKMRegressor(
         self.threshold = threshold
         self.relative_threshold = relative_threshold
         self.extrapolation = extrapolation
+        self.target_scale = target_scale
+        self.target_range = target_range
         self.noise = noise
         self.noise_precision = noise_precision
         self.prior_precision = prior_precision

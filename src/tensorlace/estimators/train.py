@@ -19,12 +19,15 @@ from tensorlace.fitting.tails import fit_ensemble
 from tensorlace.kinds import Kind
 from tensorlace.machines.noise import noise_of_few_rows
 from tensorlace.machines.noises.registry import NOISES
+from tensorlace.scales import Scale
 from tensorlace.search.candidate import Candidate, Width
 from tensorlace.search.cost_model import cost
 from tensorlace.search.search import search
 from tensorlace.search.settings import SearchSettings
+from tensorlace.search.strategies.target_scale import with_scale
 from tensorlace.search.task import Task
 from tensorlace.sources import Table
+from tensorlace.sources.target_scale import ScaledTarget
 from tensorlace.sources.weighting import weight_sums
 
 __all__ = ["train"]
@@ -34,6 +37,7 @@ def train(
     params: Mapping[str, Any],
     table: Table,
     kinds: tuple[Kind, ...],
+    scale: Scale,
     *,
     rng: np.random.RandomState,
     checkpoint: Path | None = None,
@@ -47,6 +51,8 @@ def train(
         Arguments of `TNKMRegressor`, checked.
     table : Table
     kinds : tuple of Kind
+    scale : Scale
+        That the target is brought to; a search may find one where this changes nothing.
     rng : RandomState
         Where all fits begin.
     checkpoint : Path, optional
@@ -58,6 +64,7 @@ def train(
     KeyboardInterrupt
         If it was asked to end and there is nothing yet.
     """
+    given, table = table, table if scale.trivial else ScaledTarget(table, scale)
     config = Config.of(params, len(table.names), kinds)
     threads = effective_n_jobs(-1 if params["n_jobs"] is None else params["n_jobs"])
     n_members = params["n_members"]
@@ -81,7 +88,11 @@ def train(
             report=_reporter(params["verbose"]),
             stop=stop,
         )
-        found = search(task, table)
+        free = params["target_range"] is None and isinstance(params["noise_precision"], str)
+        if params["target_scale"] == "auto" and free:
+            task, scale = with_scale(task, given)
+            table = table if scale.trivial else ScaledTarget(given, scale)
+        found = replace(search(task, table), scale=scale)
         if stop.asked and not found.results:
             raise KeyboardInterrupt
         return found
@@ -137,7 +148,7 @@ def train(
         determined = float(np.mean([m.fit.determined for m in ensemble.machines]))
         noise = noise_of_few_rows(n, determined, tails=_auto(params["noise"]))
         ensemble = replace(ensemble, noise=noise)
-    return Found(ensemble, cut=cut, judge=judge)
+    return Found(ensemble, cut=cut, judge=judge, scale=scale)
 
 
 _OF_FIXED_RANK = {"auto": None, "gaussian": False, "student": True}

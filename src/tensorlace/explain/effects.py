@@ -119,6 +119,9 @@ def partial_effects(
         raise InputError("grid has no values: give at least one, or leave it out")
     asked = None if raw is None else model.encoding.codes[d](raw)
     values, counts, parts = _METHODS[method](model, rows, d, asked, n_points, coverage)
+    (mean, std, lower, upper), on = parts, model.scale.forward
+    slope = np.exp(-model.scale.log_derivative(on(mean)))
+    parts = on(mean), std * slope, on(lower), on(upper)
     if raw is None:
         raw = model.encoding.decoded(d, values)
     seen = model.encoding.decoded(d, _some(rows.X[:, d]))

@@ -78,6 +78,7 @@ def overview(model: FittedModel) -> Overview:
     shares = model.shares()
     scale = machines[0].target.scale
     noise = float(record.noise_precision) ** -0.5
+    unit, share = model.scale.unit, (noise / scale) ** 2
     determined = float(np.average([m.fit.determined for m in machines], weights=shares))
     sizes = [m.fit.network.n_weights for m in machines]
     pruned = sum(m.n_pruned for m in machines)
@@ -85,8 +86,9 @@ def overview(model: FittedModel) -> Overview:
     facts = [
         ("rows", f"{record.n_rows:,}"),
         ("log evidence", f"{record.log_evidence:.1f}"),
-        ("noise std", f"{noise:.4g} in units of y ({(noise / scale) ** 2:.1%} of its variance)"),
+        ("noise std", f"{noise:.4g} in units of {unit} ({share:.1%} of its variance)"),
         ("noise", model.noise.description),
+        *_scale(model),
         ("effective parameters", f"{determined:.1f} of {np.average(sizes, weights=shares):.0f}"),
         ("size", count),
         ("steps", f"{record.n_iter}"),
@@ -109,6 +111,12 @@ def overview(model: FittedModel) -> Overview:
         tuple(_remarks(model)),
         _endings(machines, shares) if len(machines) > 1 else (),
     )
+
+
+def _scale(model: FittedModel) -> Iterable[tuple[str, str]]:
+    """Scale of the target, if it has one of its own."""
+    if not model.scale.trivial:
+        yield "target", model.scale.description
 
 
 def _distrusted(model: FittedModel) -> Iterable[tuple[str, str]]:

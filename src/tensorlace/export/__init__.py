@@ -1,6 +1,6 @@
 """ONNX graphs that give mean and standard deviation from rows as they come.
 
-Imports from: kinds, portable, columns, machines.
+Imports from: portable, kinds, columns, machines.
 """
 
 from tensorlace.export.inputs import onnx_inputs

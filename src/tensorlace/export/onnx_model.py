@@ -84,7 +84,7 @@ def to_onnx(model: FittedModel | HoldsModel, *, target: str | None = None) -> An
     inputs = Inputs.of(fitted)
     g = Builder()
     columns = inputs.columns(g)
-    moments = portable_mixture(g, fitted.ensemble, columns).moments(g)
+    moments = portable_mixture(g, fitted.ensemble, columns).moments(g, fitted.scale)
     infinite = g.sum(g.number(g.isinf(g.stack(columns)))) > 0.0
     prefix = ""
     while any(prefix + name in inputs.names for name in OUTPUTS):

@@ -1,7 +1,7 @@
 """One fit, from a configuration to machines.
 
-Imports from: linalg, predictive, kinds, sources, likelihoods, columns, networks, rows, solvers,
-laplace, machines.
+Imports from: scales, linalg, predictive, kinds, sources, likelihoods, columns, networks, rows,
+solvers, laplace, machines.
 """
 
 from tensorlace.fitting.config import Config

@@ -7,6 +7,7 @@ from tensorlace._types import Array
 from tensorlace.machines.distrusted import Judge
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.predictive.distributions import Distribution
+from tensorlace.scales import IDENTITY, Scale
 
 __all__ = ["Found"]
 
@@ -29,6 +30,8 @@ class Found:
         What the clock or an interrupt has ended, in words.
     judge : Judge or None
         Fits with tails that have distrusted rows.
+    scale : Scale
+        From what all of this says to y.
     """
 
     ensemble: Ensemble
@@ -37,3 +40,4 @@ class Found:
     unseen: tuple[Distribution, Array, Array | None] | None = None
     cut: str | None = None
     judge: Judge | None = None
+    scale: Scale = IDENTITY

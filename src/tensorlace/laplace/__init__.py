@@ -1,6 +1,6 @@
 """From a curvature to a posterior; noise and prior precisions; evidence.
 
-Imports from: linalg, portable, networks, rows, solvers.
+Imports from: portable, linalg, networks, rows, solvers.
 """
 
 __all__: list[str] = []

@@ -1,6 +1,6 @@
 """How targets scatter about the response of a network.
 
-Imports from: predictive, portable.
+Imports from: portable, predictive.
 """
 
 __all__: list[str] = []

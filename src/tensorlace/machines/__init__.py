@@ -1,6 +1,7 @@
 """What is fitted and predicts: one machine, its noise, an ensemble.
 
-Imports from: linalg, predictive, kinds, portable, sources, likelihoods, columns, networks, laplace.
+Imports from: portable, scales, linalg, predictive, kinds, sources, likelihoods, columns, networks,
+laplace.
 """
 
 __all__: list[str] = []

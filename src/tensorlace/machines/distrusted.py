@@ -9,6 +9,7 @@ import numpy.typing as npt
 from tensorlace._types import Array
 from tensorlace.likelihoods.student import DISTRUSTED, row_weights
 from tensorlace.machines.ensemble import Ensemble
+from tensorlace.scales import Scale
 
 __all__ = ["MOST_LISTED", "NONE_DISTRUSTED", "DistrustedRows", "Judge", "distrusted_of"]
 
@@ -55,6 +56,11 @@ class DistrustedRows:
     def numbered(self, numbers: npt.NDArray[np.intp]) -> Self:
         """The same rows of a larger table, in which they are the rows ``numbers``."""
         return replace(self, row=numbers[self.row].astype(np.int64))
+
+    def seen_through(self, scale: Scale) -> Self:
+        """The same rows, of whose targets ``y`` and ``prediction`` are what is observed."""
+        y, prediction = scale.forward(self.y), scale.forward(self.prediction)
+        return replace(self, y=y, prediction=prediction)
 
     def table(self) -> dict[str, npt.NDArray[np.float64] | npt.NDArray[np.int64]]:
         """Columns by name."""

@@ -26,6 +26,8 @@ from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.predictive.held_back import HeldBackTest
+from tensorlace.predictive.transformed import seen_through
+from tensorlace.scales import IDENTITY, Scale
 from tensorlace.sources.reference_rows import ReferenceRows
 
 __all__ = ["FitRecord", "FittedModel", "HoldsModel", "holder"]
@@ -106,6 +108,8 @@ class FittedModel:
         the linearised model in closed form (LLA).
     threads : int
         That predict; no bit depends on it.
+    scale : Scale
+        From what the ensemble says to y.
     """
 
     encoding: Encoding
@@ -116,6 +120,7 @@ class FittedModel:
     calibration: Calibration | None = None
     n_draws: int = 0
     threads: int = field(default=1, kw_only=True)
+    scale: Scale = field(default=IDENTITY, kw_only=True)
 
     def fitted_model(self) -> Self:
         """The model itself."""
@@ -211,10 +216,16 @@ class FittedModel:
 
     def mean(self, X: Array) -> Array:
         """Predictive mean (n,)."""
-        return self.dist(X).mean if self.n_draws else self.ensemble.mean(X, self.threads)
+        if self.n_draws or not self.scale.trivial:
+            return self.dist(X).mean
+        return self.ensemble.mean(X, self.threads)
 
     def dist(self, X: Array) -> Distribution:
         """Predictive distributions of n rows."""
+        return seen_through(self._unscaled(X), self.scale)
+
+    def _unscaled(self, X: Array) -> Distribution:
+        """What the ensemble says of n rows."""
         if not self.n_draws:
             return self.ensemble.dist(X, self.threads)
         seed = self.record.draw_seed
@@ -226,7 +237,8 @@ class FittedModel:
 
     def draws(self, X: Array, n_samples: int, rng: np.random.Generator) -> Array:
         """Draws of new targets (n, n_samples); a column is one joint draw over all rows."""
-        return self.ensemble.draws(X, n_samples, rng, not self.n_draws, self.threads)
+        u = self.ensemble.draws(X, n_samples, rng, not self.n_draws, self.threads)
+        return self.scale.forward(u)
 
     def quantiles(self, dist: Distribution, q: float | Sequence[float] | Array) -> Array:
         """Quantiles (n, k), or (n,) for one level, of predictive distributions of this model.
@@ -255,7 +267,8 @@ class FittedModel:
     def dist_and_novelty(self, X: Array) -> tuple[Distribution, Novelty]:
         """`dist` and `novelty` of n rows, at once."""
         dist, ratio = self.ensemble.dist_and_ratio(X, self.threads)
-        return self.dist(X) if self.n_draws else dist, self._novelty(X, ratio)
+        dist = self._unscaled(X) if self.n_draws else dist
+        return seen_through(dist, self.scale), self._novelty(X, ratio)
 
     def _novelty(self, X: Array, ratio: Array) -> Novelty:
         return novelty_of(self.ensemble.columns, X, ratio)

@@ -9,6 +9,7 @@ import numpy as np
 from tensorlace.machines.ensemble import SHARPNESS, Ensemble
 from tensorlace.machines.portable_machine import portable_moments
 from tensorlace.portable import Builder, Value
+from tensorlace.scales import IDENTITY, Scale
 
 __all__ = ["PortableMixture", "portable_mixture"]
 
@@ -45,8 +46,8 @@ class PortableMixture:
     location: float
     scale: float
 
-    def moments(self, g: Builder) -> dict[str, Value]:
-        """Mean, standard deviation and its two parts (n,), in units of y."""
+    def moments(self, g: Builder, scale: Scale = IDENTITY) -> dict[str, Value]:
+        """Mean, standard deviation and its two parts (n,), in units of y, seen through a scale."""
         mean = g.sum(self.weights * self.means)
         away = self.means - mean
         # by which Student's t has more variance
@@ -54,12 +55,30 @@ class PortableMixture:
         own = self.epistemic * self.epistemic * wider
         epistemic = g.sum(self.weights * (away * away + own))
         aleatoric = g.sum(self.weights * (self.aleatoric * self.aleatoric)) * tails
+        total, location, unit = epistemic + aleatoric, self.location, self.scale
+        if not scale.trivial:  # see `Transformed`
+            before = total
+            scale, location, unit = scale.in_units(location, unit)
+            mean, total = self._seen(g, scale)
+            ratio = total / before
+            epistemic, aleatoric = epistemic * ratio, aleatoric * ratio
         return {
-            "mean": mean * self.scale + self.location,
-            "std": g.sqrt(epistemic + aleatoric) * self.scale,
-            "epistemic_std": g.sqrt(epistemic) * self.scale,
-            "aleatoric_std": g.sqrt(aleatoric) * self.scale,
+            "mean": mean * unit + location,
+            "std": g.sqrt(total) * unit,
+            "epistemic_std": g.sqrt(epistemic) * unit,
+            "aleatoric_std": g.sqrt(aleatoric) * unit,
         }
+
+    def _seen(self, g: Builder, scale: Scale) -> tuple[Value, Value]:
+        """Mean and variance (n,) through a scale in units of the target of the first member."""
+        k = len(self.shares)
+        w = g.concat([self.weights * float(share) for share in self.shares])
+        e = g.concat([self.epistemic * float(wider) for wider in self.widenings])
+        a = g.concat([self.aleatoric * float(tail) for tail in self.stds])
+        middles, stds = scale.portable(g, g.concat([self.means] * k), g.sqrt(e * e + a * a))
+        mean = g.clip(g.sum(w * middles), scale.low, scale.high)
+        away = middles - mean
+        return mean, g.sum(w * (away * away + stds * stds))
 
     def normals(self, g: Builder) -> dict[str, Value]:
         """All normals (k·M, n), in units of y."""

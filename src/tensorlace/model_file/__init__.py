@@ -1,6 +1,6 @@
 """One safe model file: no pickle, checksummed, whole or refused.
 
-Imports from: predictive, kinds, sources, likelihoods, columns, networks, laplace, machines,
+Imports from: scales, predictive, kinds, sources, likelihoods, columns, networks, laplace, machines,
 fitting, explain, estimators.
 """
 

@@ -37,6 +37,10 @@ from tensorlace.networks.tensor_train import TensorTrain
 from tensorlace.predictive.checks import Check
 from tensorlace.predictive.conformal import Calibration
 from tensorlace.predictive.held_back import HeldBackTest
+from tensorlace.scales import Scale
+from tensorlace.scales.clip import Clip
+from tensorlace.scales.log import Log
+from tensorlace.scales.logit import Logit
 from tensorlace.sources.reference_rows import ReferenceRows
 
 __all__ = [
@@ -66,6 +70,7 @@ CLASSES: dict[str, type] = {
         *(CPD, Additive, Sum, TensorTrain, Gaussian),
         *(family.noise for family in NOISES.values()),
         *(Check, Calibration, Convergence, DistrustedRows, HeldBackTest, Support),
+        *(Clip, Log, Logit),
     )
 } | {
     "Background": ReferenceRows,
@@ -81,6 +86,8 @@ LATER_PARAMS: dict[str, Any] = {
     "weights": "auto",
     "extrapolation": "cautious",
     "time_limit": None,
+    "target_scale": "auto",
+    "target_range": None,
 }
 """Arguments that the first version of files did not have, and what they were then. At that value
 they are left out, so that earlier versions of tensorlace read the file."""
@@ -109,6 +116,7 @@ ATTRIBUTES: dict[str, Any] = {
     "_relevance": Array | None,
     "_distrusted": DistrustedRows | None,
     "_held_back": HeldBackTest | None,
+    "_scale": Scale,
 }
 """Values of a fitted model and their types."""
 
@@ -123,7 +131,7 @@ CHOSEN: dict[str, Any] = {
 INNER = "best_estimator_"
 """The estimator inside of a cross-validated one."""
 
-OPTIONAL = frozenset({"feature_names_in_", "_distrusted", "_held_back"})
+OPTIONAL = frozenset({"feature_names_in_", "_distrusted", "_held_back", "_scale"})
 """Values that some fitted models do not have."""
 
 
@@ -197,6 +205,7 @@ def _facts(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "_distrusted", sizes == {(n,)} and n <= distrusted.n_rows
     test = state.get("_held_back")
     yield "_held_back", test is None or test.valid
+    yield "_scale", "_scale" not in state or state["_scale"].valid
     found = state["calibration_"]
     if found is not None:
         k = found.z.size

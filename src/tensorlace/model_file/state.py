@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.fitted_model import FitRecord, FittedModel
+from tensorlace.scales import IDENTITY
 
 __all__ = ["model_of", "state_of"]
 
@@ -38,6 +39,8 @@ def state_of(model: FittedModel) -> dict[str, Any]:
         state["_distrusted"] = model.record.distrusted
     if model.record.held_back is not None:
         state["_held_back"] = model.record.held_back
+    if not model.scale.trivial:
+        state["_scale"] = model.scale
     return state | {
         "n_features_in_": model.n_columns,
         "kinds_": model.kinds,
@@ -67,4 +70,5 @@ def model_of(estimator: str, arguments: Mapping[str, Any], state: Mapping[str, A
         ),
         None if names is None else tuple(names),
         state["calibration_"],
+        scale=state.get("_scale", IDENTITY),
     )

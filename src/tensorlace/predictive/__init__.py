@@ -1,8 +1,9 @@
 """Predictive distributions, and what observed targets say about them.
 
-Imports from: no other room.
+Imports from: scales.
 """
 
 from tensorlace.predictive.distributions import Distribution, Mixture, Normal, Samples
+from tensorlace.predictive.transformed import Transformed
 
-__all__ = ["Distribution", "Mixture", "Normal", "Samples"]
+__all__ = ["Distribution", "Mixture", "Normal", "Samples", "Transformed"]

@@ -14,6 +14,7 @@ time, so the worst is allowed for: a share ``ρ = mean(epistemic variance / vari
 all. It adds ρ to the variance ``1/n`` of the mean, and 2ρ² to the ``2/n`` of the variance.
 """
 
+import math
 from dataclasses import dataclass
 from typing import final
 
@@ -127,8 +128,8 @@ def check(y: ArrayLike, dist: Distribution, *, sample_weight: ArrayLike | None =
     False
     """
     z = residuals(y, dist)
-    spread = dist.std
-    ratio = np.divide(dist.epistemic_std, spread, out=np.zeros(len(z)), where=spread > 0)
+    spread = dist.base.std
+    ratio = np.divide(dist.base.epistemic_std, spread, out=np.zeros(len(z)), where=spread > 0)
     w = _weights(sample_weight, z)
     scores = _mean(dist.logpdf(y), w), _mean(_expected_logpdf(dist), w)
     return check_residuals(z, sample_weight=w, shared=_mean(ratio**2, w), log_scores=scores)
@@ -254,9 +255,13 @@ def _kolmogorov(gap: float, n: float) -> float:
 
 def _expected_logpdf(dist: Distribution) -> Array:
     """``E log p(Y)`` (n,) for Y from p itself: minus the entropy."""
+    if not dist.scale.trivial:
+        draws = dist.sample(_DRAWS, rng=0)
+        slopes = dist.scale.log_derivative(draws)
+        return np.asarray(_expected_logpdf(dist.base) + np.mean(slopes, axis=1))
     if isinstance(dist, Normal):
         with np.errstate(divide="ignore"):
-            return np.asarray(-0.5 * np.log(2 * np.pi * np.e) - np.log(dist.std))
+            return np.asarray(-0.5 * np.log(2 * np.pi * math.e) - np.log(dist.std))
     size = len(dist) * len(dist.weights)
     draws = dist.sample(int(np.clip(_DRAWN_NUMBERS // size, 2, _DRAWS)), rng=0)
     return np.mean([dist.logpdf(column) for column in draws.T], axis=0)

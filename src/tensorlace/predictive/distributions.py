@@ -10,6 +10,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from tensorlace.errors import InputError
+from tensorlace.scales import IDENTITY, Scale
 
 __all__ = ["Distribution", "Mixture", "Normal", "Samples"]
 Array = NDArray[np.float64]
@@ -47,6 +48,16 @@ class Distribution(ABC):
             object.__setattr__(self, name, np.broadcast_to(x, mu.shape)[keep])
         rounded = off <= len(w) * np.finfo(float).eps
         object.__setattr__(self, "weights", w[keep] if rounded else w[keep] / total)
+
+    @property
+    def scale(self) -> Scale:
+        """Map from ``base`` to y."""
+        return IDENTITY
+
+    @property
+    def base(self) -> "Distribution":
+        """The mixture of normals behind it: itself, but for a `Transformed`."""
+        return self
 
     @property
     def _w(self) -> Array:
@@ -106,6 +117,11 @@ class Distribution(ABC):
     def cdf(self, y: ArrayLike) -> Array:
         """``sum_m w_m Phi((y - mu_m) / s_m)``, shape (n,)."""
         return self._by_rows(lambda y, w, mu, s: sum(w * scipy.special.ndtr(_z(y - mu, s))), y)
+
+    def cdf_below(self, y: ArrayLike) -> Array:
+        """``P(Y < y)``, shape (n,): the cdf but for a probability of y itself."""
+        point = (self.means == y) & (self.epistemic_stds == 0) & (self.aleatoric_stds == 0)
+        return np.asarray(self.cdf(y) - (self._w * point).sum(axis=0))
 
     def crps(self, y: ArrayLike) -> Array:
         """Continuous ranked probability score ``E|Y - y| - E|Y - Y'| / 2``, shape (n,)."""
@@ -189,7 +205,8 @@ class Mixture(Distribution):
         w = np.full(len(ds), 1 / max(len(ds), 1)) if weights is None else np.asarray(weights)
         n = len(ds[0]) if ds else 0
         right = w.shape in ((len(ds),), (len(ds), n))
-        if len(set(map(len, ds))) != 1 or not right or Samples in map(type, ds):
+        other = Samples in map(type, ds) or not all(d.scale.trivial for d in ds)
+        if len(set(map(len, ds))) != 1 or not right or other:
             raise InputError(f"need Normals or Mixtures of equal length, got {kinds}, {w.shape}")
         mu, e, a = (np.concatenate([getattr(d, k) for d in ds]) for k in Distribution.__slots__[:3])
         by_row = w.ndim == 2 or any(d.weights.ndim == 2 for d in ds)

@@ -3,7 +3,8 @@
 The residual of a row is ``z = Φ⁻¹(F(y))``, F its predictive cdf: standard normal if the predictive
 distribution is right, whatever its shape (a quantile residual). Beyond five the cdf has too few
 digits left, and z goes on as a straight line, one per standard deviation. For a `Normal` that is
-``(y - mean) / std`` throughout.
+``(y - mean) / std`` throughout. Of a target that is seen through a scale, residuals are those of u:
+they know how far a target is from what was said, where all of y that is beyond a bound is alike.
 """
 
 import numpy as np
@@ -39,6 +40,7 @@ def residuals(y: ArrayLike, dist: Distribution) -> Array:
         raise InputError(f"y has shape {target.shape}, the distribution {len(dist)} rows")
     if bad := np.count_nonzero(~np.isfinite(target)):
         raise InputError(f"y has {bad} of {target.size} values that are not finite; drop them")
+    dist, target = dist.base, dist.scale.inverse(target)
     z: Array = np.clip(ndtri(dist.cdf(target)), -_EDGE, _EDGE)
     spread = dist.std
     far = np.flatnonzero(abs(z) >= _EDGE)
@@ -54,7 +56,9 @@ def residuals(y: ArrayLike, dist: Distribution) -> Array:
 
 
 def from_residuals(z: ArrayLike, dist: Distribution) -> Array:
-    """Values of y (n, k) that have the residuals ``z`` (k,), infinite where z is; rises with z.
+    """Values of y (n, k) that have the residuals ``z`` (k,), rising with z.
+
+    They are infinite where z is, unless y has a bound.
 
     Examples
     --------
@@ -62,10 +66,9 @@ def from_residuals(z: ArrayLike, dist: Distribution) -> Array:
     >>> from_residuals([-1.0, 0.0, 50.0], Normal([10.0], 0.0, 2.0)).round(6)
     array([[  8.,  10., 110.]])
     """
-    levels = np.asarray(z, dtype=float)
+    levels, base = np.asarray(z, dtype=float), dist.base
     inner = np.clip(levels, -_EDGE, _EDGE)
     with np.errstate(invalid="ignore"):
-        beyond = np.multiply.outer(dist.std, levels - inner)
+        beyond = np.multiply.outer(base.std, levels - inner)
     beyond[:, np.isinf(levels)] = levels[np.isinf(levels)]  # also where the spread is zero
-    out: Array = dist.quantile(ndtr(inner)) + beyond
-    return out
+    return dist.scale.forward(base.quantile(ndtr(inner)) + beyond)

@@ -1,6 +1,6 @@
 """One self-contained HTML page about a fitted model, with a live what-if panel.
 
-Imports from: linalg, predictive, kinds, portable, sources, metrics, columns, machines, explain,
+Imports from: portable, linalg, predictive, kinds, sources, metrics, columns, machines, explain,
 estimators, compact, displays.
 """
 

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorlace.compact.posterior_directions import exponents_of, widths_of
-from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel, holder
 from tensorlace.machines.portable_ensemble import portable_mixture
 from tensorlace.machines.portable_novelty import portable_novelty
@@ -44,25 +43,26 @@ def embed(model: FittedModel | HoldsModel) -> dict[str, Any]:
     >>> model = TNKMRegressor(rank=1, n_basis=3, random_state=0).fit(X, X.sum(axis=1))
     >>> embedded = embed(model)
     >>> sorted(embedded), sorted(embedded["graph"])
-    (['graph', 'levels', 'names', 'residuals'], ['arrays', 'nodes', 'outputs'])
+    (['graph', 'levels', 'names', 'residuals', 'scale'], ['arrays', 'nodes', 'outputs'])
     """
     fitted = holder(model).fitted_model()
     return {
-        "graph": graph_as_json(_graph(fitted.ensemble)),
+        "graph": graph_as_json(_graph(fitted)),
         "residuals": _residuals(fitted.calibration),
         "names": [column.name for column in fitted.ensemble.columns.columns],
         "levels": list(LEVELS),
+        "scale": None if fitted.scale.trivial else fitted.scale.on_page(),
     }
 
 
-def _graph(ensemble: Ensemble) -> Graph:
+def _graph(model: FittedModel) -> Graph:
     """From encoded rows ``X`` (n, D) to all that the panel shows of them but quantiles."""
-    g, columns = Builder(), ensemble.columns
+    g, columns = Builder(), model.ensemble.columns
     X = g.input(Input("X", columns.n_columns))
     x = [g.column(X, d) for d in range(columns.n_columns)]
-    mixture = portable_mixture(g, ensemble, x)
+    mixture = portable_mixture(g, model.ensemble, x)
     novelty = portable_novelty(g, columns, x, mixture.ratio)
-    return g.build({**mixture.moments(g), **mixture.normals(g), **novelty})
+    return g.build({**mixture.moments(g, model.scale), **mixture.normals(g), **novelty})
 
 
 def _residuals(calibration: Any) -> list[float | None] | None:

@@ -1,7 +1,7 @@
 """``rank="auto"``: which models are tried, in which order, and how the best are mixed.
 
-Imports from: linalg, predictive, kinds, sources, likelihoods, columns, rows, solvers, laplace,
-machines, fitting.
+Imports from: scales, linalg, predictive, kinds, sources, likelihoods, columns, rows, solvers,
+laplace, machines, fitting.
 """
 
 __all__: list[str] = []

@@ -1,6 +1,6 @@
 """Where rows come from, and how a pure function is summed over them, behind one `Table`.
 
-Imports from: no other room.
+Imports from: scales.
 """
 
 from tensorlace.sources.arrays import ArraySource

@@ -359,6 +359,19 @@ const tensorlace = (() => {
     return { measure, reason };
   }
 
+  /** Scales of the target by name: from what the parts say to what is observed. */
+  const scales = {
+    clip: (u, { low, high }) => clip(u, low === null ? -Infinity : low, high === null ? Infinity : high),
+    logit: (u, { low, high, rate, shift }) => low + (high - low) / (1 + Math.exp(-(rate * u + shift))),
+    log: (u, { low, high, rate }) => Math.min(low + Math.exp(rate * u), high === null ? Infinity : high),
+  };
+
+  /** Standard deviation of a mixture of normals. */
+  function spread(parts) {
+    const mean = parts.reduce((sum, p) => sum + p.weight * p.mean, 0);
+    return Math.sqrt(parts.reduce((sum, p) => sum + p.weight * ((p.mean - mean) ** 2 + p.std ** 2), 0));
+  }
+
   /** What the page shows of a row: mean, standard deviations, quantiles, how unlike training it is. */
   function predict(model, x, quantiles = true) {
     const found = evaluate(model.graph, { X: x }, 1), std = found.std.data[0];
@@ -371,12 +384,14 @@ const tensorlace = (() => {
     const parts = Array.from(found.weights.data, (weight, k) => ({
       weight, mean: found.means.data[k], std: Math.hypot(found.epistemic.data[k], found.aleatoric.data[k]),
     }));
+    const seen = model.scale ? (u) => scales[model.scale.name](u, model.scale) : (u) => u;
     out.quantiles = model.levels.map((q, k) => {
-      if (!model.residuals) return quantile(parts, q);
+      if (!model.residuals) return seen(quantile(parts, q));
       const z = model.residuals[k];
       if (z === null) return NaN;
-      const inner = clip(z, -EDGE, EDGE);
-      return quantile(parts, ndtr(inner)) + (z - inner) * std;
+      const inner = clip(z, -EDGE, EDGE), beyond = z - inner;
+      const far = beyond === 0 ? 0 : beyond * (model.scale ? spread(parts) : std);
+      return seen(quantile(parts, ndtr(inner)) + far);
     });
     return out;
   }
