@@ -47,7 +47,7 @@ def everything(model, rows=ROWS):
         effects = model.partial_effects(column)
         yield from (effects.mean, effects.lower, effects.upper)
     served = ServedModel.of(model, "m").predict(rows, 0.98)
-    yield from (served["mean"], served["lower"], served["upper"])
+    yield from (np.array(served[name]) for name in ("mean", "lower", "upper"))
 
 
 @pytest.mark.parametrize(
