@@ -199,7 +199,7 @@ def fitted(groups, *, pruned=True, **options):
         warnings.simplefilter("ignore")
         if not pruned:
             patch.setattr(FITTING, "prune", lambda machine: machine)
-        model = TNKMRegressor(prior_groups=groups, random_state=0, **{**chosen, **options})
+        model = TNKMRegressor(prior_groups=groups, random_state=1, **{**chosen, **options})
         return model.fit(X[:, :D], y)
 
 

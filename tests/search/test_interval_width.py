@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from tensorlace import Mixture, Normal, TNKMRegressor, metrics
+from tensorlace.likelihoods.student import row_weights
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.noise import Noise, with_noise
 from tensorlace.predictive.quantile_residuals import residuals
@@ -130,6 +131,30 @@ def test_rows_left_out_are_refits_without_them():
         assert said.mean[n] == pytest.approx(machine.target.inverse(mean), rel=1e-10)
         assert said.epistemic_std[n] == pytest.approx(scale * np.sqrt(variance), rel=1e-9)
         assert said.aleatoric_std[n] == pytest.approx(1.0 / np.sqrt(30.0), rel=1e-12)
+
+
+def test_rows_left_out_of_a_fit_with_tails_are_refits_without_them():
+    """Weights of the other rows stay what they are, as precisions do."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1, 1, (40, 1))
+    y = 3.0 + np.sin(3 * X[:, 0]) + 0.2 * rng.standard_normal(40)
+    y[[4, 9]] += (6.0, -3.0)
+    model = TNKMRegressor(
+        rank=1, n_basis=7, noise_precision=30.0, prior_precision=0.3, noise="student", tol=1e-12
+    ).fit(X, y)
+    (machine,) = model.machines_
+    said = leave_one_out(Ensemble((machine,), np.ones(1)), X, y, None, SETTINGS)
+    (column,) = machine.columns.columns
+    phi = column.phi(machine.columns.variables(X)[0])
+    z, beta, scale = machine.target(y), machine.fit.beta, machine.target.scale
+    v = machine.fit.cores[0].ravel()
+    tau = row_weights(beta * (z - v @ phi) ** 2, machine.fit.degrees)
+    for n in range(len(y)):
+        rest = np.arange(len(y)) != n
+        H = beta * (tau * phi)[:, rest] @ phi[:, rest].T + 0.3 * np.eye(7)
+        mean = phi[:, n] @ np.linalg.solve(H, beta * (tau * phi)[:, rest] @ z[rest])
+        away = abs(said.mean[n] - machine.target.inverse(mean))
+        assert away < 4e-3 * scale / np.sqrt(beta)
 
 
 def test_equal_rows_leave_together_and_weights_are_repetitions():

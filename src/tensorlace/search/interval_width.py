@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from tensorlace._types import Array
+from tensorlace.likelihoods.student import information, row_weights
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.noise import Noise, with_noise
 from tensorlace.predictive.distributions import Distribution, Normal
@@ -59,7 +60,7 @@ def leave_one_out(
     Near the fit a machine is linear in its weights. With leverage ``h = β gᵀΣg`` of a row, leaving
     it out divides its residual and its epistemic variance by ``1 - h``, exactly so if the machine
     is linear and its precisions stay as they are. Rows that are equal leave together, each as often
-    as its weight says.
+    as its weight says; in a fit with tails a row counts for as much as it is trusted.
     """
     _, group = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
     times = np.bincount(group.ravel(), weight)[group.ravel()]
@@ -67,7 +68,11 @@ def leave_one_out(
     for machine in ensemble.machines:
         d = machine.linearized(X, threads)
         e, a = d.epistemic_stds[0], d.aleatoric_stds[0]
-        stays = np.maximum(1.0 - times * (e / a) ** 2, settings.least_left)
+        counts_for = times.astype(np.float64)
+        if np.isfinite(machine.fit.degrees):  # a row that is hardly trusted hardly holds the fit
+            nu = machine.fit.degrees
+            counts_for = times * information(nu) * row_weights(((y - d.means[0]) / a) ** 2, nu)
+        stays = np.maximum(1.0 - counts_for * (e / a) ** 2, settings.least_left)
         parts.append(Normal(y - (y - d.means[0]) / stays, e / np.sqrt(stays), a))
     return ensemble.mixed(parts, X, threads)
 

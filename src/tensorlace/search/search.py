@@ -17,7 +17,7 @@ from tensorlace.search.strategies.many_rows import ManyRows
 from tensorlace.search.task import Budget, Task
 from tensorlace.search.trials import Trials
 from tensorlace.sources import Table
-from tensorlace.sources.repetitions import distinct_rows
+from tensorlace.sources.repetitions import written_out
 from tensorlace.sources.sampling import fold_numbers, sample_of
 
 __all__ = ["search"]
@@ -25,8 +25,9 @@ __all__ = ["search"]
 
 def search(task: Task, table: Table) -> Found:
     """Choose models for a table, fit them to all rows, and mix them."""
-    table = distinct_rows(table)  # repeated rows and whole weights are the same table
-    budget, settings = Budget.of(task, table.n_rows), task.settings
+    settings = task.settings
+    table = written_out(table, settings.rows.most_written_out)
+    budget = Budget.of(task, table.n_rows)
     if budget.given:
         speed = machine_speed(settings.probe)
         settings = replace(settings, cost=replace(settings.measured, speed=speed))

@@ -1,36 +1,29 @@
-"""Equal rows as one row with a weight: a table says the same whichever way it is written."""
+"""Whole weights written out as repeated rows: a table says the same whichever way it is written."""
 
 import numpy as np
 
 from tensorlace.sources.arrays import ArraySource
-from tensorlace.sources.sampling import row_keys
 from tensorlace.sources.table import Table
 
-__all__ = ["distinct_rows"]
+__all__ = ["written_out"]
 
 
-def distinct_rows(table: Table) -> Table:
-    """The table with each row once, weighted by how often it stands there.
+def written_out(table: Table, most: int) -> Table:
+    """The table with each row as often as its weight says, and without weights.
 
-    In the order in which they first appear; rows without weight are left out. A table that is not
-    in memory, or has nothing to merge, is returned as it is.
+    A table is returned as it is if it is not in memory, if its weights are not whole numbers, or if
+    it would have more than ``most`` rows.
 
-    >>> rows = ArraySource([[1.0], [2.0], [1.0]], [0.0, 5.0, 0.0])
-    >>> chunk = distinct_rows(rows).whole(0)
+    >>> rows = ArraySource([[1.0], [2.0]], [0.0, 5.0], [2.0, 1.0])
+    >>> chunk = written_out(rows, 10).whole(0)
     >>> chunk.X.ravel(), chunk.weight
-    (array([1., 2.]), array([2., 1.]))
+    (array([1., 1., 2.]), None)
     """
     chunk = table.whole(0) if table.in_memory else None
-    if chunk is None:
+    if chunk is None or chunk.weight is None:
         return table
-    X, y, weight = chunk.X, chunk.y, chunk.weight
-    _, first, which = np.unique(row_keys(X, y), return_index=True, return_inverse=True)
-    counted = np.bincount(which, weight)
-    kept = first[counted > 0.0]
-    if kept.size == 0 or (kept.size == len(y) and weight is None):
+    times = np.rint(chunk.weight)
+    if not (np.array_equal(times, chunk.weight) and 0.0 < times.sum() <= most):
         return table
-    order = np.argsort(kept)
-    sums = counted[counted > 0.0][order]
-    rows = kept[order]
-    merged = None if np.all(sums == 1.0) else np.asarray(sums, dtype=np.float64)
-    return ArraySource(X[rows], y[rows], merged, table.names, missing=table.missing)
+    rows = np.repeat(np.arange(chunk.n_rows), times.astype(np.intp))
+    return ArraySource(chunk.X[rows], chunk.y[rows], None, table.names, missing=table.missing)

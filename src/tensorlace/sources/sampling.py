@@ -8,15 +8,7 @@ import numpy.typing as npt
 from tensorlace._types import Array, Mask
 from tensorlace.sources.table import Chunk, Table
 
-__all__ = [
-    "Hashes",
-    "fold_numbers",
-    "hashes",
-    "largest_hash",
-    "part_of",
-    "row_keys",
-    "sample_of",
-]
+__all__ = ["Hashes", "fold_numbers", "hashes", "largest_hash", "part_of", "sample_of"]
 
 
 def fold_numbers(X: Array, y: Array, n_folds: int) -> npt.NDArray[np.intp]:
@@ -43,15 +35,6 @@ Hashes = npt.NDArray[np.uint64]
 def _ranks(column: Array) -> Hashes:
     """1, 2, ... for the distinct values of a column (n,)."""
     return np.unique(column, return_inverse=True)[1].astype(np.uint64) + np.uint64(1)
-
-
-def row_keys(X: Array, y: Array) -> Hashes:
-    """Hashes (n,) of what stands in rows: equal rows have the same, others have not."""
-    key = np.zeros(len(y), dtype=np.uint64)
-    for column in (*X.T, y):
-        value = np.where(np.isnan(column), np.nan, column + 0.0)  # one NaN, one zero
-        key = _scrambled(key ^ _scrambled(value.view(np.uint64)))
-    return key
 
 
 def hashes(first: int, n: int) -> Hashes:

@@ -30,7 +30,8 @@ def searched(monkeypatch):
         y = np.exp(X[:, 0] * X[:, 1]) * (1 + X[:, 2]) + noise * rng.standard_normal(3000)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
-            model = TNKMRegressor(time_budget=4.0, random_state=0).fit(X, y)
+            model = TNKMRegressor(time_budget=4.0, random_state=0, target_scale="identity")
+            model.fit(X, y)
         (strategy,) = made
         return strategy.runner.tried, model, caught
 

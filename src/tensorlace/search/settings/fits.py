@@ -14,6 +14,10 @@ class RowSettings:
     sample_size: int = 6500
     """Most rows that candidates see; final members see all rows. decisions.md#rows-of-a-search"""
 
+    most_written_out: int = 20_000
+    """Most rows of a table whose whole weights are written out as repeated rows. Set by hand.
+    decisions.md#weights-of-rows"""
+
     few: int = 2500
     """Most rows of the strategy with many small members. decisions.md#rows-of-a-search"""
 
