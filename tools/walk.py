@@ -53,8 +53,8 @@ MOST_PAIRS = {"fixed rank": 2, "default": 4}
 MAPPING_ROOMS = ("rows", "sources")
 """Rooms whose ``reduce`` is handed functions of other rooms."""
 
-MAPPERS = {("search.parallel", "_alone")}
-"""Module and name of functions that run jobs of a pool."""
+MAPPERS = {("search.parallel", "_alone"), ("rows.memory", "sum_leaf")}
+"""Module and name of functions that run jobs of a pool, or a function handed to ``reduce``."""
 
 Call = tuple[str, str]
 """Modules, without the name of the package: the one that calls and the one that is called."""

@@ -11,7 +11,9 @@ from sklearn.linear_model import BayesianRidge
 
 from tensorlace import TNKMRegressor
 from tensorlace.errors import InputError, TimeBudgetWarning
-from tensorlace.fitting.stop import Request, Stop
+from tensorlace.fitting.outcome import Found
+from tensorlace.machines.ensemble import Ensemble
+from tensorlace.rows.stop import Request, Stop
 from tensorlace.search import noise_selection as noise_module
 from tensorlace.search import search as search_module
 from tensorlace.search import trials as trials_module
@@ -322,5 +324,8 @@ class Told:
     def __init__(self, name, chosen):
         self.name, self.chosen = name, chosen
 
-    def find(self):
+    judge = None
+
+    def search(self):
         self.chosen.append(self.name)
+        return Found(Ensemble((), np.zeros(0)))

@@ -5,7 +5,7 @@ from time import monotonic
 
 import pytest
 
-from tensorlace.fitting.stop import Stop
+from tensorlace.rows.stop import Stop
 from tensorlace.search.candidate import Width
 from tensorlace.search.cost_model import cost
 from tensorlace.search.settings import CandidateSettings, CostSettings, SearchSettings

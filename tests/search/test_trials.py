@@ -5,8 +5,8 @@ from time import monotonic
 
 import numpy as np
 
-from tensorlace.fitting.stop import Request, Stop
 from tensorlace.predictive.distributions import Normal
+from tensorlace.rows.stop import Request, Stop
 from tensorlace.search import trials as module
 from tensorlace.search.candidate_fit import fit_candidate
 from tensorlace.search.parallel import Workers

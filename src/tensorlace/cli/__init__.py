@@ -1,6 +1,6 @@
 """The command line: ``tensorlace fit``, ``predict``, ``evaluate``, ``compare`` and others.
 
-Imports from: predictive, kinds, sources, metrics, columns, machines, fitting, estimators,
+Imports from: predictive, kinds, sources, metrics, columns, rows, machines, estimators,
 model_file, export, report, serve.
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn, final
 
-from tensorlace.fitting.stop import request_end
+from tensorlace.rows.stop import request_end
 
 __all__ = ["Interrupts", "interrupted", "keeps_best"]
 

@@ -30,10 +30,10 @@ from tensorlace.estimators.tables import (
 )
 from tensorlace.estimators.target import scale_of_fit, scale_of_model
 from tensorlace.estimators.train import train
-from tensorlace.fitting.stop import Stop, stoppable
 from tensorlace.fitting.tails import distrusted_rows
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.fitted_model import FitRecord, FittedModel
+from tensorlace.rows.stop import Stop, stoppable
 from tensorlace.sources import ArraySource, RowSource, Table, open_source
 from tensorlace.sources.dask import DaskTable, collection_table, is_collection
 from tensorlace.sources.reference_rows import ReferenceRows, gather_reference_rows

@@ -41,8 +41,8 @@ from tensorlace.estimators.parameters import CONSTRAINTS, PAPER
 from tensorlace.estimators.regressor import TNKMRegressor
 from tensorlace.estimators.tables import fit_encoding
 from tensorlace.fitting.registry import CURVATURES
-from tensorlace.fitting.stop import part_of_more
 from tensorlace.machines.fitted_model import FittedModel, HoldsModel
+from tensorlace.rows.stop import part_of_more
 from tensorlace.sources.dask import is_collection
 
 __all__ = ["TNKMRegressorCV"]

@@ -14,11 +14,11 @@ from tensorlace.errors import InputError
 from tensorlace.estimators.messages import progress_printer
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.outcome import Found
-from tensorlace.fitting.stop import NEVER, PassEndedError, Stop
 from tensorlace.fitting.tails import fit_ensemble
 from tensorlace.kinds import Kind
 from tensorlace.machines.noise import noise_of_few_rows
 from tensorlace.machines.noises.registry import NOISES
+from tensorlace.rows.stop import NEVER, PassEndedError, Stop
 from tensorlace.scales import Scale
 from tensorlace.search.candidate import Candidate, Width
 from tensorlace.search.cost_model import cost

@@ -21,7 +21,6 @@ from tensorlace.fitting.registry import (
     curvature_named,
     policy_named,
 )
-from tensorlace.fitting.stop import NEVER, Stop
 from tensorlace.kinds import Kind
 from tensorlace.laplace.curvature import GGN, Curvature
 from tensorlace.laplace.factorisation import Truncation
@@ -34,6 +33,7 @@ from tensorlace.networks.cpd import CPD
 from tensorlace.networks.engine import NUMPY, Engine
 from tensorlace.networks.network import Network
 from tensorlace.rows.stages import stages
+from tensorlace.rows.stop import NEVER, Stop
 from tensorlace.solvers.solver import Solver
 
 __all__ = ["PLAIN", "Config", "per_column"]

@@ -27,7 +27,6 @@ from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_network import Progress, infer
 from tensorlace.fitting.memory_check import FEWEST_BLOCK_ROWS
 from tensorlace.fitting.run import Start
-from tensorlace.fitting.stop import PassEndedError
 from tensorlace.kinds import Kind, Numeric
 from tensorlace.laplace.prior_groups import one_group
 from tensorlace.likelihoods.likelihood import Likelihood
@@ -39,6 +38,7 @@ from tensorlace.networks.network import Network
 from tensorlace.networks.sum import Sum
 from tensorlace.rows.memory import MEMORY_BUDGET, MemoryRows, Rows
 from tensorlace.rows.stages import gather
+from tensorlace.rows.stop import PassEndedError
 from tensorlace.rows.streamed import StreamedRows
 from tensorlace.sources import Chunk, Table
 from tensorlace.sources.reduction import tree_reduce

@@ -11,13 +11,13 @@ from tensorlace.fitting.checkpoint import Checkpointer
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.rank_reduction import drop_surplus_terms
 from tensorlace.fitting.run import Indices, Run, Start, weights_of
-from tensorlace.fitting.stop import PassEndedError
 from tensorlace.laplace.curvature import Evaluated
 from tensorlace.laplace.posterior import Posterior
 from tensorlace.linalg.symmetric import Solution
 from tensorlace.machines.fitted import Convergence, Fitted
 from tensorlace.networks.network import Network
 from tensorlace.rows.memory import Rows
+from tensorlace.rows.stop import PassEndedError
 from tensorlace.solvers.als import core_step, core_system
 from tensorlace.solvers.products import point
 from tensorlace.solvers.solver import Info

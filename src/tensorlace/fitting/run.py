@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from tensorlace._types import Array
 from tensorlace.fitting.config import Config
-from tensorlace.fitting.stop import PassEndedError, guarded
 from tensorlace.laplace.curvature import BlockDiagonal, Curvature, Evaluated
 from tensorlace.laplace.evidence import log_evidence
 from tensorlace.laplace.factorisation import Truncation
@@ -22,6 +21,7 @@ from tensorlace.likelihoods.student import FIRST_DEGREES, information, shape_of
 from tensorlace.networks.network import Cores, Network, from_vector, to_vector
 from tensorlace.rows.memory import Block, Rows, Statistic
 from tensorlace.rows.reweighted import ReweightedRows, Tails, counts_of_sizes, log_likelihood
+from tensorlace.rows.stop import PassEndedError, guarded
 from tensorlace.solvers.solver import Info, State
 
 __all__ = ["Indices", "Run", "Start", "weights_of"]

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from tensorlace._types import Array, Mask
 from tensorlace.fitting.config import Config
-from tensorlace.fitting.stop import PassEndedError
 from tensorlace.laplace.posterior import Root
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.noise import GAUSSIAN, Noise
 from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.machines.noises.registry import NOISES
 from tensorlace.predictive.distributions import Distribution
+from tensorlace.rows.stop import PassEndedError
 from tensorlace.search.candidate_fit import fit_candidate
 from tensorlace.search.settings import FitSettings, NoiseSettings
 from tensorlace.search.stacking import mean_and_error

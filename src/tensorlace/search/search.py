@@ -7,7 +7,10 @@ constant or a straight line may stand alone.
 
 from dataclasses import replace
 
+import numpy as np
+
 from tensorlace.fitting.outcome import Found
+from tensorlace.machines.distrusted import Judge
 from tensorlace.machines.noises.registry import NOISES
 from tensorlace.search.cost_model import cost
 from tensorlace.search.parallel import Workers
@@ -62,7 +65,10 @@ def search(task: Task, table: Table) -> Found:
     if budget.given:
         needed = all(NOISES[kind].varies for kind in task.noise)
         budget = _for_fits(budget, trials, table.n_rows, workers, needs_varying=needed)
-    return (ManyRows if many else FewRows)(task, table, trials, budget, workers).find()
+    strategy = (ManyRows if many else FewRows)(task, table, trials, budget, workers)
+    found = strategy.search()
+    heavy = any(np.isfinite(machine.fit.degrees) for machine in found.ensemble.machines)
+    return replace(found, judge=Judge(found.ensemble) if heavy else strategy.judge)
 
 
 def _for_fits(

@@ -7,9 +7,9 @@ from time import monotonic
 from typing import Any, Self, final
 
 from tensorlace.fitting.config import Config
-from tensorlace.fitting.stop import NEVER, Stop
 from tensorlace.machines.noises.registry import NOISES
 from tensorlace.rows.memory import MEMORY_BUDGET
+from tensorlace.rows.stop import NEVER, Stop
 from tensorlace.search.candidate import Candidate, Width
 from tensorlace.search.cost_model import cost, default_budget
 from tensorlace.search.settings import BudgetSettings, CostSettings, SearchSettings

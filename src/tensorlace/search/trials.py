@@ -11,12 +11,12 @@ import numpy as np
 
 from tensorlace._types import Array, Mask
 from tensorlace.fitting.config import Config
-from tensorlace.fitting.stop import PassEndedError
 from tensorlace.likelihoods import student
 from tensorlace.machines.fitted import Convergence, Fitted, worst
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.predictive.distributions import Normal
 from tensorlace.rows.memory import MEMORY_BUDGET
+from tensorlace.rows.stop import PassEndedError
 from tensorlace.search.candidate import Candidate, Width
 from tensorlace.search.candidate_fit import fit_candidate, width_of
 from tensorlace.search.parallel import Workers

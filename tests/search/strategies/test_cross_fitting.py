@@ -25,9 +25,10 @@ def crossed(y, means, stds, noise=GAUSSIAN, kinds=tuple(NOISES)):
         picked = greedy(unseen[:, rows], y[rows], None, 10)
         return picked / picked.sum()
 
+    by_fold = [unseen.mixture(weights_without(folds != fold)) for fold in range(5)]
     return cross_fitted(
-        lambda weights: Residuals(np.zeros((len(y), 1)), y, None, unseen.mixture(weights)),
-        *(weights_without, noise, np.zeros(len(y)), folds, None, kinds, SETTINGS),
+        [Residuals(np.zeros((len(y), 1)), y, None, dist) for dist in by_fold],
+        *(noise, np.zeros(len(y)), folds, None, kinds, SETTINGS),
     )
 
 

@@ -5,7 +5,7 @@ out. The same rows would then flatter the mixture. Here they are cut into folds,
 of a fold follows from weights, noise and widths that the other folds speak for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -22,7 +22,7 @@ from tensorlace.search.interval_width import scale_and_tails, widened
 from tensorlace.search.noise_selection import Residuals
 from tensorlace.search.settings import SearchSettings
 
-__all__ = ["CrossFitted", "cross_fitted", "side_by_side"]
+__all__ = ["CrossFitted", "Folds", "cross_fitted", "side_by_side"]
 
 Folds = npt.NDArray[np.intp]
 
@@ -73,8 +73,7 @@ class CrossFitted:
 
 
 def cross_fitted(
-    residuals_of: Callable[[Array], Residuals],
-    weights_without: Callable[[Mask], Array],
+    seen: Sequence[Residuals],
     noise: NoiseModel,
     log_variance: Array,
     folds: Folds,
@@ -86,10 +85,8 @@ def cross_fitted(
 
     Parameters
     ----------
-    residuals_of : function (weights (K,)) -> Residuals of n rows
-        What the mixture with these weights says.
-    weights_without : function (mask (n,)) -> weights (K,)
-        That the rows of the mask speak for.
+    seen : sequence of Residuals of n rows
+        One per fold: what a mixture says that the fold had no say in.
     noise : NoiseModel
         Chosen by all rows; its factor and tails are found again without each fold.
     log_variance : (n,) array
@@ -102,15 +99,12 @@ def cross_fitted(
     settings : SearchSettings
     """
     parts = []
-    whole = None
-    for fold in np.unique(folds):
+    for fold, whole in zip(np.unique(folds), seen, strict=True):
         held = folds == fold
-        whole = residuals_of(weights_without(~held))
         own = refitted(whole[~held], noise, log_variance[~held], settings)
         parts.append((held, with_noise(whole.dist[held], own, log_variance[held])))
-    assert whole is not None
     heavy = NOISES[noise.kind].whole_tails and any(NOISES[k].heavy_tailed for k in kinds)
-    return CrossFitted(folds, side_by_side(parts), whole.y, weight, heavy)
+    return CrossFitted(folds, side_by_side(parts), seen[0].y, weight, heavy)
 
 
 def refitted(

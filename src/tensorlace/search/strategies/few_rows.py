@@ -39,14 +39,16 @@ class FewRows(Strategy):
             self.warn_if_expired()
             return self.unjudged()
         weigh = self._weighing(tried)
-        weights = weigh(None)
-        chosen = np.flatnonzero(weights)
-        members, shares = [tried[k] for k in chosen], weights[chosen]
+        everything = weigh(None)
+        chosen = np.flatnonzero(everything)
+        members, shares = [tried[k] for k in chosen], everything[chosen]
         self.leave_wild_rows_aside(members, shares)
         judged = self.noise(members, shares)
         noise, dist = judged.noise, judged.dist
-        crossed = self.cross_fitted(tried, weigh, judged) if judged.results else None
-        if crossed is not None:
+        folds = choice_folds(self.trials, self.settings) if judged.results else None
+        if folds is not None:
+            weights = [weigh(folds != fold) for fold in np.unique(folds)]
+            crossed = self.cross_fitted(tried, weights, folds, judged)
             # members that see all rows err less than those that the rows held out can speak of
             fall = self._fall_of_errors(members[int(np.argmax(shares))])
             noise, dist = crossed.noise(noise, fall, self.settings), crossed.scaled(self.settings)

@@ -24,7 +24,12 @@ from tensorlace.search.strategies.tails import degrees_of, trusted
 from tensorlace.search.task import Budget, Task
 from tensorlace.search.trial_runner import best_first, best_of_each_style
 from tensorlace.search.trials import Trial, Trials
-from tensorlace.search.weights import affordable_members, mixture_weights, plain_model
+from tensorlace.search.weights import (
+    affordable_members,
+    choice_folds,
+    mixture_weights,
+    plain_model,
+)
 from tensorlace.sources import Table
 from tensorlace.sources.sampling import fold_numbers, part_of
 
@@ -52,13 +57,16 @@ class ManyRows(Strategy):
             self.warn_if_expired()
             return self.unjudged()
         weigh = self._weighing(tried)
-        members, shares, judged = self._judged(tried, weigh)
-        crossed = self.cross_fitted(tried, weigh, judged) if judged.results else None
-        plain = None if crossed is None else self._plain(tried, crossed)
-        if plain is not None:
-            weigh = plain
-            members, shares, judged = self._judged(tried, weigh)
-            crossed = self.cross_fitted(tried, weigh, judged)
+        members, shares, judged = self._judged(tried, weigh(None))
+        folds = choice_folds(self.trials, self.settings) if judged.results else None
+        crossed = None
+        if folds is not None:
+            weights = [weigh(folds != fold) for fold in np.unique(folds)]
+            crossed = self.cross_fitted(tried, weights, folds, judged)
+            plain = self._plain(tried, crossed)
+            if plain is not None:
+                members, shares, judged = self._judged(tried, plain)
+                crossed = self.cross_fitted(tried, [plain] * len(weights), folds, judged)
         self.warn_if_expired()
         mixed = self.ensemble([self._final(t) for t in members], members, shares, judged.noise)
         ensemble, shares = mixed.ensemble, mixed.weights
@@ -72,26 +80,20 @@ class ManyRows(Strategy):
             unseen = (crossed.scaled(self.settings), *self.trials.all_targets)
         return Found(ensemble, self.results(members, shares), noise_results, unseen, mixed.cut)
 
-    def _judged(
-        self, tried: list[Trial], weigh: Callable[[Mask | None], Array]
-    ) -> tuple[list[Trial], Array, JudgedNoise]:
+    def _judged(self, tried: list[Trial], weights: Array) -> tuple[list[Trial], Array, JudgedNoise]:
         """Members, their weights, and the noise of their mixture."""
-        weights = weigh(None)
         chosen = np.flatnonzero(weights)
         members, shares = [tried[k] for k in chosen], weights[chosen]
         self.leave_wild_rows_aside(members, shares)
         return members, shares, self.noise(members, shares)
 
-    def _plain(
-        self, tried: list[Trial], crossed: CrossFitted
-    ) -> Callable[[Mask | None], Array] | None:
+    def _plain(self, tried: list[Trial], crossed: CrossFitted) -> Array | None:
         """Weights of the constant or the line alone, if the mixture is not clearly better."""
         scores = crossed.dist.logpdf(crossed.y)
         plain = plain_model(self.trials, tried, scores, crossed.folds, self.settings)
         if plain is None:
             return None
-        alone = np.asarray(np.arange(len(tried)) == plain, dtype=np.float64)
-        return lambda _: alone
+        return np.asarray(np.arange(len(tried)) == plain, dtype=np.float64)
 
     def _tried(self) -> list[Trial]:
         """Small models in many styles and the best of them in larger sizes, and a straight line."""
@@ -118,7 +120,13 @@ class ManyRows(Strategy):
         larger = [*styles[:1], *enlarged(styles, s.candidates.steps, s.candidates)]
         for number in range(s.many.rounds):  # larger and larger, as long as that is better
             chosen = affordable(
-                *(filter(self._possible, larger), n, width, s.many.round_share * left, s.cost),
+                *(
+                    [c for c in larger if self._possible(c)],
+                    n,
+                    width,
+                    s.many.round_share * left,
+                    s.cost,
+                ),
                 at_least=0 if number else 1,
                 share=s.many.largest_share,
                 ceiling=ceiling,
@@ -253,8 +261,7 @@ class ManyRows(Strategy):
         folds = fold_numbers(X, y, settings.rows.n_folds)
         noise, found = choose_again(rows, ensemble.noise, task.noise, settings.noise)
         crossed = cross_fitted(
-            lambda _: rows,
-            lambda _: ensemble.weights,
+            [rows] * len(np.unique(folds)),
             *(noise, noise.log_variance(X, task.threads), folds, weight, task.noise, settings),
         )
         noise = crossed.noise(noise, 1.0, settings)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import final
 
-from tensorlace.fitting.stop import NEVER, PassEndedError, Stop
 from tensorlace.machines.fitted import Fitted
 from tensorlace.machines.machine import KernelMachine
 from tensorlace.machines.pruning import prune
+from tensorlace.rows.stop import NEVER, PassEndedError, Stop
 from tensorlace.search.candidate import Candidate
 from tensorlace.search.candidate_fit import fit_candidate
 from tensorlace.search.parallel import Workers

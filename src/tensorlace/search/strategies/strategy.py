@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from time import monotonic
@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tensorlace._types import Array, Mask
+from tensorlace._types import Array
 from tensorlace.errors import TimeBudgetWarning
 from tensorlace.fitting.outcome import Found
 from tensorlace.fitting.sound_rows import sound_chunk, sound_rows
-from tensorlace.fitting.stop import Stop
 from tensorlace.fitting.tails import (
     asks_for_tails,
     few_left_out,
@@ -29,11 +28,12 @@ from tensorlace.machines.noise import GAUSSIAN, LARGEST_LOG, Noise, with_noise
 from tensorlace.machines.noise_model import NoiseModel
 from tensorlace.machines.noises.registry import NOISES
 from tensorlace.predictive.distributions import Distribution
+from tensorlace.rows.stop import Stop
 from tensorlace.search.candidate import Candidate
 from tensorlace.search.cost_model import cost
 from tensorlace.search.noise_selection import Residuals, choose_noise, fit_log_variance
 from tensorlace.search.parallel import Workers
-from tensorlace.search.strategies.cross_fitting import CrossFitted, cross_fitted
+from tensorlace.search.strategies.cross_fitting import CrossFitted, Folds, cross_fitted
 from tensorlace.search.strategies.members import Member, fit_members
 from tensorlace.search.strategies.tails import (
     degrees_of,
@@ -45,7 +45,7 @@ from tensorlace.search.strategies.tails import (
 from tensorlace.search.task import Budget, Task
 from tensorlace.search.trial_runner import TrialRunner
 from tensorlace.search.trials import Trial, Trials
-from tensorlace.search.weights import choice_folds, enough_rows_for_row_weights
+from tensorlace.search.weights import enough_rows_for_row_weights
 from tensorlace.sources import Table
 from tensorlace.sources.sampling import fold_numbers
 
@@ -119,12 +119,6 @@ class Strategy(ABC):
         self.runner = TrialRunner(task, trials, budget, workers)
         self.trials_cut = False
         self.judge: Judge | None = None
-
-    def find(self) -> Found:
-        """Choose, fit and mix, and say who has distrusted rows."""
-        found = self.search()
-        heavy = any(np.isfinite(machine.fit.degrees) for machine in found.ensemble.machines)
-        return replace(found, judge=Judge(found.ensemble) if heavy else self.judge)
 
     @abstractmethod
     def search(self) -> Found:
@@ -248,20 +242,17 @@ class Strategy(ABC):
         return JudgedNoise(noise, results, with_noise(dist, noise, h), h)
 
     def cross_fitted(
-        self, tried: Sequence[Trial], weights_without: Callable[[Mask], Array], judged: JudgedNoise
-    ) -> CrossFitted | None:
-        """Predictions of rows held out that they had no say in; None if they are too few.
+        self, tried: Sequence[Trial], weights: Sequence[Array], folds: Folds, judged: JudgedNoise
+    ) -> CrossFitted:
+        """Predictions of rows held out that they had no say in.
 
-        ``weights_without`` gives the weights of all that were ``tried`` from some of these rows.
+        ``weights`` (K,) of all that were ``tried`` follow from the rows outside of each fold.
         """
-        folds = choice_folds(self.trials, self.settings)
-        if folds is None:
-            return None
         y, weight = self.trials.targets
         unseen, X = Trials.unseen(tried), self.trials.sample.X[self.trials.held]
         return cross_fitted(
-            lambda weights: Residuals(X, y, weight, unseen.mixture(weights)),
-            *(weights_without, judged.noise, judged.log_variance, folds),
+            [Residuals(X, y, weight, unseen.mixture(w)) for w in weights],
+            *(judged.noise, judged.log_variance, folds),
             *(self.trials.all_targets[1], self.task.noise, self.settings),
         )
 

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 
 from tensorlace.fitting.config import Config
 from tensorlace.fitting.fit_machines import fit_machines
-from tensorlace.fitting.stop import (
+from tensorlace.rows.stop import (
     NEVER,
     PassEndedError,
     Request,
