@@ -15,6 +15,14 @@ from tests.helpers.searching import task_for
 LINE = CandidateSettings().line
 
 
+def test_the_default_budget_pays_for_the_same_work_whatever_the_threads():
+    one, many = (Budget.of(replace(task_for(3), threads=k, budget=None), 500) for k in (1, 8))
+    assert one.work == many.work == 2 * one.seconds
+    assert one.deadline > many.deadline
+    given = [Budget.of(replace(task_for(3), threads=k, budget=5.0), 500).work for k in (1, 8)]
+    assert given == [5.0, 40.0]
+
+
 def test_budget_of_a_task():
     before = monotonic()
     budget = Budget.of(task_for(2, budget=3.0, threads=4), 100)

@@ -105,9 +105,12 @@ class Budget:
         limit = max(task.stop.deadline - now, 0.0)
         given = task.budget is not None or settings.planned_share * limit < seconds
         seconds = min(seconds, settings.planned_share * limit)
-        patience = settings.overshoot * seconds + settings.grace
+        # by default the same candidates are tried however many threads there are
+        threads = task.threads if given else settings.default_threads
+        slower = max(threads / task.threads, 1.0)
+        patience = settings.overshoot * seconds * slower + settings.grace
         return cls(
-            *(seconds, seconds * task.threads, now + patience, given),
+            *(seconds, seconds * threads, now + patience, given),
             trials=task.stop.by(now + settings.trials_until * limit),
             noise=task.stop.by(now + settings.noise_until * limit),
             finals=task.stop.by(now + settings.finals_until * limit),

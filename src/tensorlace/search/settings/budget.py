@@ -11,6 +11,10 @@ __all__ = ["BudgetSettings"]
 class BudgetSettings:
     """Seconds that a search may take."""
 
+    default_threads: int = 2
+    """Threads whose work the default budget is, whatever number there is. Set by hand.
+    decisions.md#cost-model"""
+
     few_rows_start: float = 38.0
     """Seconds of the default budget for no rows at all, where rows are few. decisions.md#budget"""
 
