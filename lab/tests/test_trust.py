@@ -66,7 +66,7 @@ def table(monkeypatch):
 
 
 def record(section, set_, system, experiment=NOW, split=1, **found):
-    about = {"seconds": 1.0, "processor_seconds": 2.0, "n_test": 1000, "column": "x"}
+    about = {"seconds": 1.0, "processor_seconds": 4.0, "cores": 2, "n_test": 1000, "column": "x"}
     error = {"error": found.pop("error")} if "error" in found else {}
     usual = {"coverage50": 0.5, "coverage90": 0.9, "coverage95": 0.95, "beyond10": 0.0}
     usual |= {"worst_z": 4.0, "crps": 1.0, "nll": 1.0, "rmse": 1.0, "off": 0.0}

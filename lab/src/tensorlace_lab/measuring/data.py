@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 from tensorlace._types import Array
 from tensorlace_lab.datasets import UCI, load_uci
 
-__all__ = ["SETS", "UNIQUE", "Split", "split_of", "standardised"]
+__all__ = ["SETS", "UNIQUE", "Split", "rows_of", "split_of", "standardised"]
 
 SETS = tuple(UCI)
 UNIQUE = "wine-unique"
@@ -38,11 +38,19 @@ class Split:
 
 def split_of(name: str, split: int, data: str | Path | None = None) -> Split:
     """The authors' split: a tenth of the rows for the test, ``random_state=split``."""
+    return standardised(*rows_of(name, split, data))
+
+
+def rows_of(
+    name: str, split: int, data: str | Path | None = None
+) -> tuple[Array, Array, Array, Array]:
+    """`split_of` in the units of the table: X, X_test, y, y_test."""
     X, y, _ = load_uci(name.removesuffix("-unique"), data)
     if name == UNIQUE:
         once = np.sort(np.unique(np.column_stack([X, y]), axis=0, return_index=True)[1])
         X, y = X[once], y[once]
-    return standardised(*train_test_split(X, y, test_size=0.1, random_state=split))
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.1, random_state=split)
+    return X, X_test, y, y_test
 
 
 def standardised(X: Array, X_test: Array, y: Array, y_test: Array) -> Split:

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from tensorlace_lab.measuring.cells import Cell, Record
-from tensorlace_lab.measuring.data import split_of
+from tensorlace_lab.measuring.data import rows_of
 from tensorlace_lab.measuring.runner import Options
 from tensorlace_lab.trust.judging import judged, share_range
 from tensorlace_lab.trust.on_tables import coverage_of
@@ -21,8 +21,10 @@ PROMISE = "yacht over many random splits: 95 % intervals hold between 0.93 and 0
 
 ABOUT = f"""The set `yacht` of the paper, split at random, a tenth of the rows to test on, the
 number of the split being the seed of the fit, too; {SPLITS} splits unless `--splits` says another
-number. All test rows together, with the range that so many rows are compatible with; splits with
-less than four in five inside their intervals.
+number. The target is in the unit of the table, as users have it: a positive number. Before, and in
+a first run over splits 1 to 60 in 2 s, it was standardised, so that no logarithm could be taken; 95
+% intervals of that run held 92.4 % of 1,860 rows. All test rows together, with the range that so
+many rows are compatible with; splits with less than four in five inside their intervals.
 """
 
 
@@ -43,12 +45,13 @@ class Yacht(Section):
 
     def run(self, cell: Cell, data: str | None) -> Record:
         """Fit to nine tenths of the rows, judge on the rest."""
-        split = split_of(cell.set, cell.split, data)
+        X, X_test, y, y_test = rows_of(cell.set, cell.split, data)
         with Spent() as spent:
-            predict, _ = ask(cell.system, split.X, split.y, cell.split)
-            dist = predict(split.X_test)
-        metrics = judged(split.y_test, dist)
-        about = {"n_train": len(split.y), "n_test": len(split.y_test), "scale": split.scale}
+            predict, _ = ask(cell.system, X, y, cell.split)
+            dist = predict(X_test)
+        metrics, scale = judged(y_test, dist), float(np.std(y))
+        metrics["nll"] -= np.log(scale)
+        about = {"n_train": len(y), "n_test": len(y_test), "scale": scale}
         return {"metrics": metrics, **spent.seconds, **about}
 
     def verdicts(self, records: Sequence[Record]) -> list[Verdict]:
