@@ -10,6 +10,7 @@ from tensorlace._types import Array, Mask
 from tensorlace.fitting.outcome import Found
 from tensorlace.machines.ensemble import Ensemble
 from tensorlace.machines.noise import GAUSSIAN
+from tensorlace.machines.noises.registry import NOISES
 from tensorlace.predictive.distributions import Distribution
 from tensorlace.search.candidate import Candidate
 from tensorlace.search.cost_model import affordable, cost
@@ -260,9 +261,12 @@ class ManyRows(Strategy):
         rows = Residuals(X, y, trusted(dist, y, weight, degrees), dist)
         folds = fold_numbers(X, y, settings.rows.n_folds)
         noise, found = choose_again(rows, ensemble.noise, task.noise, settings.noise)
+        counted = weight
+        if NOISES[noise.kind].varies:  # its network was fitted to errors in rows held out
+            counted = np.where(self.trials.held, 0.0, 1.0 if weight is None else weight)
         crossed = cross_fitted(
             [rows] * len(np.unique(folds)),
-            *(noise, noise.log_variance(X, task.threads), folds, weight, task.noise, settings),
+            *(noise, noise.log_variance(X, task.threads), folds, counted, task.noise, settings),
         )
         noise = crossed.noise(noise, 1.0, settings)
         lines = [{**line, "chosen": False} for line in before]
