@@ -103,10 +103,11 @@ class TNKMRegressor(
     rotate : bool or "auto", default="auto" (False)
         Replace the columns of numbers by their principal components.
     time_budget : float or None, default=None
-        Seconds that ``rank="auto"`` may take on ``n_jobs`` threads if nothing else runs, within a
-        factor of 1.5: processor time by a cost model that knows the speed of this machine, and not
-        by the clock, so that a busy machine chooses the same. None: what a reference machine does
-        in half a minute for hundreds of rows and minutes for thousands, the same on any machine.
+        Seconds that ``rank="auto"`` may take on ``n_jobs`` threads if nothing else runs, within
+        about a factor of 1.5: processor time by a cost model that knows the speed of this machine,
+        and not by the clock, so that a busy machine chooses the same. None: what a reference
+        machine does in half a minute for hundreds of rows and minutes for thousands, the same on
+        any machine.
     time_limit : float or None, default=None
         Seconds by the clock after which a fit ends with the best it has, and a
         ``TimeBudgetWarning``. So it does at the first Ctrl-C, unless there is nothing yet or it
